@@ -1,0 +1,219 @@
+package stack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/fixtures"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/pki"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/state"
+)
+
+// A template is an etcd folder that holds all definitions and the base
+// fixtures, which saves each start the seconds that creating them takes, and
+// the file hooks.json with KubeVirt's webhooks, for which the heavy binary need
+// not be started again. It is kept in the cache under a key of all that went in.
+
+// template is the folder of the template for the current binaries.
+func (s *Stack) template() (string, error) {
+	key := sha256.New()
+	for _, file := range []string{s.binary("controlplane"), filepath.Join(s.root, "tools", "lab", "go.sum")} {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(key, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	key.Write(fixtures.BaseText())
+	return filepath.Join(s.cache, "template-"+hex.EncodeToString(key.Sum(nil))[:16]), nil
+}
+
+// ensureTemplate makes the template unless there is one.
+func (s *Stack) ensureTemplate(ctx context.Context) (err error) {
+	folder, err := s.template()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	s.say("installing the definitions of Harvester, KubeVirt, CDI and Longhorn into a new etcd folder, once")
+	work, err := os.MkdirTemp(s.cache, ".template-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	t := &Stack{dir: state.Dir(work), root: s.root, cache: s.cache, out: s.out, begin: s.begin}
+	if err := t.makeTemplate(ctx, s.dir.Path("bin")); err != nil {
+		return fmt.Errorf("make etcd template: %w", err)
+	}
+	if err := os.Rename(t.dir.Path("template"), folder); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return s.forgetTemplates()
+}
+
+// forgetTemplates removes the templates of a week ago. A younger one may be in
+// use this moment, by a lab of another version.
+func (s *Stack) forgetTemplates() error {
+	all, err := filepath.Glob(filepath.Join(s.cache, "template-*"))
+	if err != nil {
+		return err
+	}
+	for _, folder := range all {
+		info, err := os.Stat(folder)
+		if err != nil || time.Since(info.ModTime()) < 7*24*time.Hour {
+			continue
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("forget old template: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeTemplate starts etcd and an API server in a folder of their own, fills
+// them, and keeps what etcd wrote.
+func (t *Stack) makeTemplate(ctx context.Context, binaries string) (err error) {
+	if err := os.Symlink(binaries, t.dir.Path("bin")); err != nil {
+		return err
+	}
+	ports, err := state.NewPorts()
+	if err != nil {
+		return err
+	}
+	t.lab = &state.Lab{Ports: ports}
+	if err := pki.Create(t.dir.PKI("")); err != nil {
+		return err
+	}
+	if err := pki.CreateUsers(t.dir.PKI(""), t.lab.URL("apiserver")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(t.dir.Path("template"), 0o755); err != nil {
+		return err
+	}
+	running, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	err = runSteps(running, []step{
+		{name: "etcd", run: t.startEtcd},
+		{name: "kube-apiserver", after: []string{"etcd"}, run: t.startAPIServer},
+		{name: "definitions", after: []string{"kube-apiserver"}, run: t.installDefinitions},
+		{name: "base fixtures", after: []string{"definitions"}, run: t.createBase},
+		{name: "hooks", run: t.writeHooks},
+	})
+	if err := errors.Join(err, t.stopAll()); err != nil {
+		return err
+	}
+	return os.Rename(t.dir.Path("etcd"), t.dir.Path("template", "etcd"))
+}
+
+func (t *Stack) installDefinitions(ctx context.Context) error {
+	files, err := t.definitionFiles(ctx)
+	if err != nil {
+		return err
+	}
+	return t.command(ctx, nil, append([]string{"crds", "-kubeconfig", t.dir.PKI("admin.kubeconfig")}, files...)...)
+}
+
+// definitionFiles finds the files with definitions in the modules that carry them.
+func (t *Stack) definitionFiles(ctx context.Context) ([]string, error) {
+	inside := map[string]string{
+		"github.com/harvester/harvester":                                       "deploy/charts/harvester-crd/templates",
+		"github.com/harvester/harvester-network-controller":                    "manifests/crds",
+		"github.com/k8snetworkplumbingwg/network-attachment-definition-client": "artifacts/networks-crd.yaml",
+		"github.com/longhorn/longhorn-manager":                                 "k8s/crds.yaml",
+	}
+	args := []string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}
+	for module := range inside {
+		args = append(args, module)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(t.root, "tools", "lab")
+	cmd.Stderr = t.out
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("find modules: %w", err)
+	}
+	var files []string
+	for line := range strings.Lines(string(out)) {
+		module, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if folder == "" {
+			return nil, fmt.Errorf("find module %s: it is not in the module cache", module)
+		}
+		files = append(files, filepath.Join(folder, inside[module]))
+	}
+	return files, nil
+}
+
+func (t *Stack) createBase(ctx context.Context) error {
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	return fixtures.Base(ctx, c)
+}
+
+func (t *Stack) writeHooks(ctx context.Context) (err error) {
+	f, err := os.Create(t.dir.Path("template", "hooks.json"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return t.command(ctx, f, "kubevirt-hooks")
+}
+
+// command runs the control plane's binary to its end.
+func (t *Stack) command(ctx context.Context, stdout io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, t.binary("controlplane"), args...)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = stdout, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, said.String())
+	}
+	return nil
+}
+
+// client is the admin's, for objects of any type.
+func (s *Stack) client() (client.WithWatch, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.dir.PKI("admin.kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return client.NewWithWatch(config, client.Options{})
+}
+
+// hooks reads the template's hooks.json.
+func (s *Stack) hooks(folder string) ([]map[string]any, error) {
+	f, err := os.Open(filepath.Join(folder, "hooks.json"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []map[string]any
+	for in := json.NewDecoder(f); ; {
+		var o map[string]any
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", f.Name(), err)
+		}
+		all = append(all, o)
+	}
+}
