@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"slices"
+
+	harvesterv1 "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/knobs"
+)
+
+// misfortune makes the objects of the knobs that need one: a backup in progress, a
+// quota without memory, a condition that is not true.
+type misfortune struct{ *cluster }
+
+func (m *misfortune) setup(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("misfortune").
+		For(&kubevirtv1.VirtualMachine{}).
+		Watches(onKnobs(m.cluster, &kubevirtv1.VirtualMachineList{}, func(l client.ObjectList) []client.Object {
+			return pointers(l.(*kubevirtv1.VirtualMachineList).Items)
+		})).
+		Complete(m)
+}
+
+func (m *misfortune) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	vm := new(kubevirtv1.VirtualMachine)
+	if err := m.Get(ctx, req.NamespacedName, vm); err != nil {
+		if apierrors.IsNotFound(err) {
+			vm.Namespace, vm.Name = req.Namespace, req.Name
+			return ctrl.Result{}, m.quota(ctx, vm, m.knobsOf(ctx, vm).On(knobs.NoQuota))
+		}
+		return ctrl.Result{}, err
+	}
+	v := m.knobsOf(ctx, vm)
+	if err := m.quota(ctx, vm, v.On(knobs.NoQuota)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := m.backup(ctx, vm, v.On(knobs.Backup)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if v.On(knobs.RestartRequired) {
+		return ctrl.Result{}, m.requireRestart(ctx, vm)
+	}
+	return ctrl.Result{}, nil
+}
+
+// quota sets a ResourceQuota that leaves no memory for the machine's launcher. It
+// is the API server that refuses the pod then, virt-controller that reports it,
+// and Harvester that halts the machine and annotates it.
+func (m *misfortune) quota(ctx context.Context, vm *kubevirtv1.VirtualMachine, wanted bool) error {
+	q := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "lab-" + vm.Name},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("1Mi")}},
+	}
+	return m.ensure(ctx, q, wanted)
+}
+
+// ensure creates or deletes an object.
+func (m *misfortune) ensure(ctx context.Context, o client.Object, wanted bool) error {
+	err := m.live.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
+	switch {
+	case wanted && apierrors.IsNotFound(err):
+		return m.Create(ctx, o)
+	case !wanted && err == nil:
+		return client.IgnoreNotFound(m.Delete(ctx, o))
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+// backup makes a snapshot of the machine that never gets ready.
+func (m *misfortune) backup(ctx context.Context, vm *kubevirtv1.VirtualMachine, wanted bool) error {
+	group := kubevirtv1.SchemeGroupVersion.Group
+	b := &harvesterv1.VirtualMachineBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "lab-" + vm.Name},
+		Spec: harvesterv1.VirtualMachineBackupSpec{
+			Type:   harvesterv1.Snapshot,
+			Source: corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VirtualMachine", Name: vm.Name},
+		},
+	}
+	if err := m.ensure(ctx, b, wanted); err != nil || !wanted {
+		return err
+	}
+	if err := m.live.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
+		return err
+	}
+	if b.Status.SourceUID != nil {
+		return nil
+	}
+	b.Status.SourceUID, b.Status.ReadyToUse = &vm.UID, new(false)
+	return m.Update(ctx, b) // VirtualMachineBackup has no status subresource
+}
+
+// requireRestart says that the machine needs a restart, as virt-controller does for
+// a change that it cannot make in a running machine.
+func (m *misfortune) requireRestart(ctx context.Context, vm *kubevirtv1.VirtualMachine) error {
+	if slices.ContainsFunc(vm.Status.Conditions, func(c kubevirtv1.VirtualMachineCondition) bool {
+		return c.Type == kubevirtv1.VirtualMachineRestartRequired && c.Status == corev1.ConditionTrue
+	}) {
+		return nil
+	}
+	old := vm.DeepCopy()
+	vm.Status.Conditions = append(vm.Status.Conditions, kubevirtv1.VirtualMachineCondition{
+		Type: kubevirtv1.VirtualMachineRestartRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+		Message: "a non-live-updatable field was changed in the template spec",
+	})
+	return client.IgnoreNotFound(m.Status().Patch(ctx, vm, client.MergeFrom(old)))
+}
