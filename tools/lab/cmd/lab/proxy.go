@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/faults"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/state"
+)
+
+// runProxy serves the fault proxy and its control address until ctx ends.
+func runProxy(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
+	dir := flags.String("dir", ".lab", "the lab's folder")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	lab, err := state.Dir(*dir).Load()
+	if err != nil {
+		return err
+	}
+	transport, err := upstreamTransport(state.Dir(*dir).PKI("ca.crt"))
+	if err != nil {
+		return err
+	}
+	cert, err := tls.LoadX509KeyPair(state.Dir(*dir).PKI("proxy.crt"), state.Dir(*dir).PKI("proxy.key"))
+	if err != nil {
+		return fmt.Errorf("load the proxy's certificate: %w", err)
+	}
+	upstream := &url.URL{Scheme: "https", Host: loopback(lab.Ports["apiserver"])}
+	p := faults.New(faults.Options{Upstream: upstream, Transport: transport})
+	front := p.Server(cert)
+	control := &http.Server{Handler: p.Control()}
+	failed := make(chan error, 2)
+	for port, serve := range map[string]func(net.Listener) error{
+		"proxy":         func(l net.Listener) error { return front.ServeTLS(l, "", "") },
+		"proxy-control": control.Serve,
+	} {
+		l, err := net.Listen("tcp", loopback(lab.Ports[port]))
+		if err != nil {
+			return fmt.Errorf("serve port %q of the lab: %w", port, err)
+		}
+		go func() { failed <- serve(l) }()
+	}
+	fmt.Printf("fault proxy on https://%s in front of %s\n", loopback(lab.Ports["proxy"]), upstream)
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	// Not Shutdown: watches would keep it from ending.
+	return errors.Join(err, front.Close(), control.Close())
+}
+
+func upstreamTransport(caFile string) (*http.Transport, error) {
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the lab's authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("read the lab's authority: no certificate in %s", caFile)
+	}
+	return &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true,
+	}, nil
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
