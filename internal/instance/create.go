@@ -1,0 +1,189 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+// Create makes an instance and waits until it is available. An earlier create
+// that did not get that far is continued with what it stored.
+//
+// A nil instance with an error means that nothing but Secrets stands, or that
+// another create took the instance over: there is nothing to remember. Once
+// the VM may stand, accepted is called with what is known by then, and a later
+// failure returns the instance together with the error.
+func (s *Store) Create(ctx context.Context, spec Spec, accepted func(*Instance)) (*Instance, error) {
+	// All of this before the first write: a failed image leaves no Secret.
+	made, err := s.settlePremises(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	owner := uuid.NewString()
+	st, err := s.claimCredentials(ctx, spec, owner)
+	if err != nil {
+		return nil, err
+	}
+	return s.raise(ctx, ascent{
+		spec:     spec,
+		key:      Key{Namespace: spec.Namespace, Name: spec.Name, InstanceID: st.held.InstanceID, OwnerID: owner},
+		stands:   st,
+		premises: made,
+	}, accepted)
+}
+
+// ascent is an instance on its way from a settled Secret to available.
+type ascent struct {
+	spec     Spec
+	key      Key // with the ids of the settled Secret
+	stands   *standing
+	premises premises
+}
+
+// raise brings an instance from its settled Secret to available.
+func (s *Store) raise(ctx context.Context, a ascent, accepted func(*Instance)) (*Instance, error) {
+	machine, err := s.ensureVM(ctx, a)
+	if err != nil && !errors.Is(err, errUnsettled) {
+		return nil, a.leftover(err)
+	}
+	known := a.known()
+	accepted(&known)
+	if err != nil {
+		return &known, err
+	}
+	a.stands.vm = machine
+	state, err := s.awaitAvailable(ctx, a.stands)
+	known.Status, known.Reason, known.Detail = string(state.Status), string(state.Reason), state.Detail
+	known.Address = state.Address
+	if err != nil {
+		return &known, err
+	}
+	return s.conclude(ctx, a, known)
+}
+
+// conclude records that the instance is available and clears away what only
+// the first boot needed. From here on only the loss of ownership is a failure.
+func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instance, error) {
+	known.EverAvailable = true
+	err := s.complete(ctx, a.key, completion{
+		protect: a.spec.DeletionProtection, mode: passwordMode(a.spec.ManagePassword), address: known.Address,
+	})
+	if errors.Is(err, errNotOwner) {
+		return nil, err
+	}
+	var warnings []string
+	if err != nil {
+		warnings = append(warnings, fmt.Sprintf("the instance is available, but material of its first boot could not be cleared away yet; the next apply does it: %v", err))
+		if err := s.stillOwner(ctx, a.key); errors.Is(err, errNotOwner) {
+			return nil, err
+		}
+	}
+	read, err := s.Get(ctx, a.key)
+	if err != nil {
+		known.Warnings = append(warnings, fmt.Sprintf("the instance is available, but could not be read back: %v", err))
+		return &known, nil
+	}
+	read.Warnings = append(read.Warnings, warnings...)
+	return read, nil
+}
+
+// known is what can be said of the instance before anything was read back.
+func (a ascent) known() Instance {
+	i := Instance{
+		Spec:           a.spec,
+		InstanceID:     a.key.InstanceID,
+		OwnerID:        a.key.OwnerID,
+		Names:          vm.NamesOf(a.spec.Name),
+		Status:         string(vm.StatusCreating),
+		CACertPEM:      a.stands.held.CACert,
+		CAValidUntil:   a.stands.held.CAValidUntil,
+		SecretStatus:   SecretActive,
+		VCPU:           a.spec.Class.VCPU,
+		MemoryMiB:      a.spec.Class.MemoryMiB,
+		MaxConnections: a.spec.Class.MaxConnections,
+		StaticKnown:    true,
+	}
+	if !a.spec.ManagePassword {
+		i.MasterPassword = a.stands.held.Password
+	}
+	return i
+}
+
+func (a ascent) leftover(err error) error {
+	if errors.Is(err, errNotOwner) {
+		return fmt.Errorf("create instance %s: %w", a.key, err)
+	}
+	if field, ok := errors.AsType[*FieldError](err); ok && field.Field == FieldName {
+		return err // a VM stands
+	}
+	secrets := []string{a.stands.names.Credentials}
+	if a.stands.cloudInit != nil {
+		secrets = append(secrets, a.stands.names.CloudInit)
+	}
+	return &LeftoverError{Err: err, Namespace: a.spec.Namespace, Secrets: secrets}
+}
+
+// ensureVM returns the instance's VM: the one that stands, or a new one whose
+// documents it writes before.
+func (s *Store) ensureVM(ctx context.Context, a ascent) (*kubevirtv1.VirtualMachine, error) {
+	if a.stands.vm == nil {
+		if err := s.writeCloudInit(ctx, a); err != nil {
+			return nil, err
+		}
+		wanted, err := vm.Build(a.desired())
+		if err != nil {
+			return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
+		}
+		manifest, err := vm.Manifest(wanted)
+		if err != nil {
+			return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
+		}
+		return s.postVM(ctx, a, manifest)
+	}
+	// Read once more after the claim: it may have become available, and then it
+	// belongs to the create that waited for it.
+	again, err := s.getVM(ctx, a.spec.Namespace, a.stands.names.VM)
+	if err != nil {
+		return nil, err
+	}
+	if again == nil {
+		return nil, fmt.Errorf("continue instance %s: its virtual machine %s was deleted meanwhile; apply again", a.key, a.stands.names.VM)
+	}
+	return again, a.accept(again)
+}
+
+// accept checks that a VM that stands is the one that this create continues.
+func (a ascent) accept(found *kubevirtv1.VirtualMachine) error {
+	if !vm.Ours(found, a.key.Name) || found.Annotations[vm.AnnotationInstanceID] != a.key.InstanceID {
+		return a.stands.stranger("virtual machine", found.Name)
+	}
+	if vm.EverAvailable(found) {
+		return exists(a.key)
+	}
+	stands := *a.stands
+	stands.vm = found
+	return stands.admitValues(a.spec, stands.held)
+}
+
+func (a ascent) desired() vm.Desired {
+	return vm.Desired{
+		Namespace: a.spec.Namespace, Name: a.spec.Name,
+		InstanceID: a.key.InstanceID,
+		ClassName:  a.spec.ClassName, Class: a.spec.Class,
+		StorageGiB: a.spec.StorageGiB, OSDiskGiB: a.premises.image.DiskGiB,
+		ImageID: a.premises.image.ID, ImageStorageClass: a.premises.image.StorageClass,
+		OSImage:     a.spec.OSImage,
+		StorageType: a.spec.StorageType, DataAccessModes: a.premises.modes,
+		NetworkRef: a.spec.NetworkRef, MAC: a.stands.held.MAC,
+		EngineVersion: a.spec.EngineVersion,
+		DBName:        a.spec.DBName, MasterUsername: a.stands.held.User, Port: a.spec.Port,
+		PasswordMode:       passwordMode(a.spec.ManagePassword),
+		DeletionProtection: a.spec.DeletionProtection,
+		ConfigHash:         guestConfig(a.spec, a.stands.held).Hash(),
+	}
+}

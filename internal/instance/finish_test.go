@@ -1,0 +1,67 @@
+package instance
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+func TestFinishGoesOnWithTheSameIdentity(t *testing.T) {
+	api, store := prepared(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	left, err := store.Create(ctx, wantedSpec(), func(*Instance) { interrupt() })
+	if left == nil {
+		t.Fatal(err)
+	}
+	api.Lock()
+	api.boot(t)
+	api.Unlock()
+	got, err := store.Finish(deadline(t, time.Minute), left.Key(), wantedSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.InstanceID != left.InstanceID || got.OwnerID != left.OwnerID || got.CACertPEM != left.CACertPEM || got.MasterPassword != left.MasterPassword {
+		t.Error("the finished instance is not the one that was begun")
+	}
+	if strings.Contains(api.text(credentialsPath), keyCAKey) {
+		t.Error("the CA key is still there")
+	}
+	// What is done costs no write.
+	done := len(api.writes())
+	if _, err := store.Finish(deadline(t, time.Minute), left.Key(), wantedSpec()); err != nil {
+		t.Fatal(err)
+	}
+	if writes := api.writes(); len(writes) != done {
+		t.Errorf("finishing twice writes %v", writes[done:])
+	}
+}
+
+func TestFailedRedactionIsAWarning(t *testing.T) {
+	api, store := prepared(t)
+	api.boots(t)
+	failing := true
+	api.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if failing && r.Method == http.MethodPatch && r.URL.Path == cloudInitPath {
+			answer(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, r.URL.Path)
+			return true
+		}
+		return false
+	}
+	got, err := store.Create(deadline(t, time.Minute), wantedSpec(), func(*Instance) {})
+	if err != nil || len(got.Warnings) != 1 || got.Reason != string(vm.ReasonBootstrapMaterialPresent) {
+		t.Fatalf("instance %+v, error %v", got, err)
+	}
+	api.Lock()
+	failing = false
+	api.Unlock()
+	got, err = store.Finish(deadline(t, time.Minute), got.Key(), wantedSpec())
+	if err != nil || got.Reason != "" {
+		t.Errorf("reason %s, error %v after finishing", got.Reason, err)
+	}
+}

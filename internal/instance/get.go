@@ -1,0 +1,121 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/pki"
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+// Get reads an instance. ErrNotFound says that nothing of it stands any more;
+// a virtual machine that was lost while its data volume or credentials remain
+// is an instance that has failed.
+func (s *Store) Get(ctx context.Context, key Key) (*Instance, error) {
+	st, err := s.stand(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if st.gone(key) {
+		return nil, wrap(ErrNotFound, "get instance %s", key)
+	}
+	seen := st.observed()
+	state := vm.Assess(seen)
+	if st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
+		s.lookCloser(ctx, st, &seen)
+		state = vm.Assess(seen)
+	}
+	i, err := st.instance(state)
+	if err != nil {
+		return nil, err
+	}
+	if i.OperatorManaged {
+		return i, s.readOperatorSecret(ctx, i)
+	}
+	return i, nil
+}
+
+// gone says whether nothing of the instance stands: neither VM, nor data
+// volume, nor credentials Secret. For a caller that remembers an instance id,
+// only what carries that id counts; another instance of the same name is not
+// the one that it remembers.
+func (st *standing) gone(key Key) bool {
+	if key.InstanceID == "" {
+		return st.vm == nil && !st.anythingOurs("")
+	}
+	if st.vm != nil && st.vm.Annotations[vm.AnnotationInstanceID] == key.InstanceID {
+		return false
+	}
+	return !st.anythingOurs(key.InstanceID)
+}
+
+// anythingOurs says whether credentials Secret or data volume are ours, with
+// the given instance id if one is given.
+func (st *standing) anythingOurs(instanceID string) bool {
+	matches := func(id string) bool { return instanceID == "" || id == instanceID }
+	if st.credentials != nil && vm.Ours(st.credentials, st.key.Name) && matches(st.credentials.Annotations[vm.AnnotationInstanceID]) {
+		return true
+	}
+	return st.data != nil && vm.Ours(st.data, st.key.Name) && matches(st.data.Annotations[vm.AnnotationInstanceID])
+}
+
+// instance puts together what was read.
+func (st *standing) instance(state vm.State) (*Instance, error) {
+	spec, err := st.spec()
+	if err != nil {
+		return nil, err
+	}
+	instanceID, ownerID := st.identity()
+	i := &Instance{
+		Spec:            spec,
+		InstanceID:      instanceID,
+		OwnerID:         ownerID,
+		Names:           st.names,
+		Status:          string(state.Status),
+		Reason:          string(state.Reason),
+		Detail:          state.Detail,
+		Address:         state.Address,
+		VCPU:            spec.Class.VCPU,
+		MemoryMiB:       spec.Class.MemoryMiB,
+		MaxConnections:  spec.Class.MaxConnections,
+		EverAvailable:   st.everAvailable(),
+		OperatorManaged: st.operatorManaged(),
+		StaticKnown:     st.cloudInit != nil,
+	}
+	if i.EverAvailable {
+		// The guest becomes ready with the requested major only, never another.
+		i.EngineVersionActual = spec.EngineVersion
+	}
+	st.readCredentials(i)
+	return i, nil
+}
+
+// readCredentials takes from the Secret what is there. A Secret that is gone or
+// lacks something is not an error here: after the instance was available that
+// is legitimate, and before it the next create says what is wrong.
+func (st *standing) readCredentials(i *Instance) {
+	if st.credentials == nil {
+		i.SecretStatus, i.SecretReason = SecretImpaired, "the Secret does not exist"
+		return
+	}
+	data := st.credentials.Data
+	if i.MasterUsername == "" {
+		i.MasterUsername = string(data[keyUser])
+	}
+	if !i.ManagePassword {
+		i.MasterPassword = string(data[keyPassword])
+	}
+	if certificate, err := pki.ParseCertificate(string(data[keyCACert])); err == nil {
+		i.CACertPEM, i.CAValidUntil = string(data[keyCACert]), certificate.NotAfter
+	}
+	i.SecretStatus = SecretActive
+	if i.OperatorManaged {
+		return
+	}
+	if _, err := parseCredentials(st.credentials); err != nil {
+		i.SecretStatus, i.SecretReason = SecretImpaired, err.Error()
+		if secret, ok := errors.AsType[*SecretError](err); ok {
+			i.SecretReason = "key " + secret.Key + " " + secret.Problem
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestFailuresAreSorted(t *testing.T) {
+	vms := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+	generic := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "get", vms, "pg-orders", "", 0, true)
+	}
+	sent := func(cause error) error { return &url.Error{Op: "Post", URL: "https://x", Err: cause} }
+	for story, test := range map[string]struct {
+		err                         error
+		transient, refused, missing bool
+	}{
+		"no such object":      {err: apierrors.NewNotFound(vms, "pg-orders"), refused: true, missing: true},
+		"no such group":       {err: generic(404), refused: true},
+		"forbidden":           {err: apierrors.NewForbidden(vms, "pg-orders", io.EOF), refused: true},
+		"invalid":             {err: generic(422), refused: true},
+		"denied by a webhook": {err: generic(400), refused: true},
+		"exists":              {err: apierrors.NewAlreadyExists(vms, "pg-orders"), refused: true},
+		"conflict":            {err: apierrors.NewConflict(vms, "pg-orders", io.EOF), refused: true},
+		"busy":                {err: apierrors.NewTooManyRequests("later", 1), transient: true},
+		"expired":             {err: apierrors.NewResourceExpired("old"), transient: true},
+		"internal":            {err: apierrors.NewInternalError(io.EOF), transient: true},
+		"unavailable":         {err: generic(503), transient: true},
+		"gateway":             {err: generic(504), transient: true},
+		"refused connection":  {err: sent(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), transient: true},
+		"cut":                 {err: sent(io.EOF), transient: true},
+		"cut inside":          {err: sent(io.ErrUnexpectedEOF), transient: true},
+		"reset":               {err: sent(syscall.ECONNRESET), transient: true},
+		"no such host":        {err: sent(&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}})},
+		"deadline":            {err: sent(context.DeadlineExceeded)},
+		"interrupted":         {err: sent(context.Canceled)},
+	} {
+		err := fmt.Errorf("get vm a/b: %w", test.err)
+		if got := transient(err); got != test.transient {
+			t.Errorf("%s: transient = %t", story, got)
+		}
+		if got := refused(err); got != test.refused {
+			t.Errorf("%s: refused = %t", story, got)
+		}
+		if got := objectNotFound(err); got != test.missing {
+			t.Errorf("%s: object not found = %t", story, got)
+		}
+	}
+}
+
+func TestRetryAfterIsHeeded(t *testing.T) {
+	if got := retryAfter(fmt.Errorf("x: %w", apierrors.NewTooManyRequests("later", 3))).Seconds(); got != 3 {
+		t.Errorf("retry after %v s, want 3", got)
+	}
+	if got := retryAfter(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500}}); got != 0 {
+		t.Errorf("retry after %v without a hint", got)
+	}
+}

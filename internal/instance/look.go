@@ -1,0 +1,114 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+// consoleLines is how much of the guest's console is read: its last words.
+const consoleLines = 200
+
+// lookCloser adds to what was seen why an instance is not available: its
+// claims, the events about it, and what the guest says on its console. It is
+// best effort: what cannot be read is left as it was.
+func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed) {
+	pods, err := s.client.Kube.CoreV1().Pods(st.key.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{vm.LabelInstance: st.key.Name}.String(),
+	})
+	if err != nil {
+		pods = &corev1.PodList{}
+	}
+	subjects := []string{st.names.VM, st.names.DataVolume, st.names.OSVolume}
+	for _, pod := range pods.Items {
+		subjects = append(subjects, pod.Name)
+	}
+	events := make([][]corev1.Event, len(subjects))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, subject := range subjects {
+		group.Go(func() error {
+			events[i] = s.eventsOf(ctx, st.key.Namespace, subject)
+			return nil
+		})
+	}
+	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
+	group.Go(func() error {
+		if found, err := claims.Get(ctx, st.names.DataVolume, metav1.GetOptions{}); err == nil {
+			seen.DataClaim = found
+		}
+		return nil
+	})
+	group.Go(func() error {
+		if found, err := claims.Get(ctx, st.names.OSVolume, metav1.GetOptions{}); err == nil {
+			seen.OSClaim = found
+		}
+		return nil
+	})
+	group.Go(func() error {
+		seen.Console, seen.ConsoleUnread = s.console(ctx, st.key.Namespace, pods.Items)
+		return nil
+	})
+	_ = group.Wait() // nothing in it fails
+	seen.Events = nil
+	for _, e := range events {
+		seen.Events = append(seen.Events, e...)
+	}
+}
+
+func (s *Store) eventsOf(ctx context.Context, namespace, name string) []corev1.Event {
+	if name == "" {
+		return nil
+	}
+	list, err := s.client.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(),
+	})
+	if err != nil {
+		return nil
+	}
+	return list.Items
+}
+
+// console returns the last lines of the guest's serial console, or why they
+// could not be read. KubeVirt keeps them in a container of the launcher pod.
+func (s *Store) console(ctx context.Context, namespace string, pods []corev1.Pod) (text, unread string) {
+	launcher := newestRunning(pods)
+	if launcher == nil {
+		return "", ""
+	}
+	log, err := s.client.Kube.CoreV1().Pods(namespace).GetLogs(launcher.Name, &corev1.PodLogOptions{
+		Container: vm.ConsoleContainer,
+		TailLines: new(int64(consoleLines)),
+	}).DoRaw(ctx)
+	switch {
+	case err == nil:
+		return string(log), ""
+	case apierrors.IsForbidden(err):
+		return "", "the guest's console may not be read: the verb get on pods/log is missing"
+	default:
+		return "", fmt.Sprintf("the guest's console (pod %s, container %s) could not be read", launcher.Name, vm.ConsoleContainer)
+	}
+}
+
+// newestRunning picks the pod that holds the guest now: after a migration or a
+// restart an ended one may stand beside it.
+func newestRunning(pods []corev1.Pod) *corev1.Pod {
+	var newest *corev1.Pod
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		if newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			newest = pod
+		}
+	}
+	return newest
+}

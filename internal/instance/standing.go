@@ -1,0 +1,180 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+// standing is what stands on the cluster under an instance's names, whoever
+// made it. What does not exist is nil.
+type standing struct {
+	key   Key
+	names vm.Names // disks as the VM names them, if there is one
+
+	vm          *kubevirtv1.VirtualMachine
+	vmi         *kubevirtv1.VirtualMachineInstance
+	credentials *corev1.Secret
+	cloudInit   *corev1.Secret
+	data        *corev1.PersistentVolumeClaim
+	os          *corev1.PersistentVolumeClaim
+	// operator says that a DBInstance of this name exists.
+	operator bool
+
+	// held is the parsed content of credentials once the Secret was settled.
+	held credentials
+}
+
+// stand reads everything in one concurrent round; a second one is needed only
+// where the VM's disks do not have our names.
+func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
+	st := &standing{key: key, names: vm.NamesOf(key.Name)}
+	secrets := s.client.Kube.CoreV1().Secrets(key.Namespace)
+	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(key.Namespace)
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		st.vm, err = s.getVM(gctx, key.Namespace, st.names.VM)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.vmi, err = find(gctx, s, query{"vmi", key.Namespace, st.names.VM}, s.client.VirtualMachines.VirtualMachineInstances(key.Namespace).Get)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.credentials, err = find(gctx, s, query{"secret", key.Namespace, st.names.Credentials}, secrets.Get)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.cloudInit, err = find(gctx, s, query{"secret", key.Namespace, st.names.CloudInit}, secrets.Get)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.data, err = find(gctx, s, query{"claim", key.Namespace, st.names.DataVolume}, claims.Get)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.os, err = find(gctx, s, query{"claim", key.Namespace, st.names.OSVolume}, claims.Get)
+		return err
+	})
+	group.Go(func() (err error) {
+		st.operator, err = s.operatorInstance(gctx, key)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return st, s.standDisks(ctx, st)
+}
+
+// standDisks reads the claims of a VM that names them otherwise.
+func (s *Store) standDisks(ctx context.Context, st *standing) error {
+	if st.vm == nil {
+		return nil
+	}
+	disks := vm.DisksOf(st.vm)
+	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
+	group, ctx := errgroup.WithContext(ctx)
+	if disks.DataVolume != st.names.DataVolume {
+		st.names.DataVolume, st.data = disks.DataVolume, nil
+		if disks.DataVolume != "" {
+			group.Go(func() (err error) {
+				st.data, err = find(ctx, s, query{"claim", st.key.Namespace, disks.DataVolume}, claims.Get)
+				return err
+			})
+		}
+	}
+	if disks.OSVolume != st.names.OSVolume {
+		st.names.OSVolume, st.os = disks.OSVolume, nil
+		if disks.OSVolume != "" {
+			group.Go(func() (err error) {
+				st.os, err = find(ctx, s, query{"claim", st.key.Namespace, disks.OSVolume}, claims.Get)
+				return err
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// query names one object to read.
+type query struct{ kind, namespace, name string }
+
+// find reads one object; nil without an error means that it does not exist.
+func find[T any](ctx context.Context, s *Store, q query, get func(context.Context, string, metav1.GetOptions) (*T, error)) (*T, error) {
+	found, err := retry(ctx, s, func(ctx context.Context) (*T, error) { return get(ctx, q.name, metav1.GetOptions{}) })
+	if objectNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s/%s: %w", q.kind, q.namespace, q.name, err)
+	}
+	return found, nil
+}
+
+func (s *Store) getVM(ctx context.Context, namespace, name string) (*kubevirtv1.VirtualMachine, error) {
+	return find(ctx, s, query{"vm", namespace, name}, s.client.VirtualMachines.VirtualMachines(namespace).Get)
+}
+
+// operatorInstance says whether the DBaaS operator has an instance of this
+// name. Where it is not installed, or its objects may not be read, the labels
+// of the VM decide alone.
+func (s *Store) operatorInstance(ctx context.Context, key Key) (bool, error) {
+	_, err := retry(ctx, s, func(ctx context.Context) (any, error) {
+		return s.client.Dynamic.Resource(operatorResource()).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	})
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		return false, nil
+	default:
+		return false, fmt.Errorf("get dbinstance %s: %w", key, err)
+	}
+}
+
+// operatorManaged says whether the DBaaS operator made what stands.
+func (st *standing) operatorManaged() bool {
+	return st.operator || (st.vm != nil && vm.OperatorManaged(st.vm))
+}
+
+// everAvailable says whether the instance served at some time: then there is
+// data to protect. Besides the VM's annotation a Secret of ours without CA key
+// tells, since the key is removed only then.
+func (st *standing) everAvailable() bool {
+	if st.vm != nil && vm.EverAvailable(st.vm) {
+		return true
+	}
+	if st.credentials == nil {
+		// The Secret may be removed only after the instance was available; whoever
+		// did it earlier leaves a volume of which one had better assume so.
+		return st.data != nil && vm.Ours(st.data, st.key.Name)
+	}
+	_, unfinished := st.credentials.Data[keyCAKey]
+	return vm.Ours(st.credentials, st.key.Name) && !unfinished
+}
+
+// identity returns the instance id that the objects carry, or an empty string
+// when nothing of ours stands. Secret, VM and data volume are asked in this
+// order: the Secret is the truth.
+func (st *standing) identity() (instanceID, ownerID string) {
+	if st.credentials != nil && vm.Ours(st.credentials, st.key.Name) {
+		id := st.credentials.Annotations[vm.AnnotationInstanceID]
+		if id == "" {
+			id = string(st.credentials.Data[keyInstanceID])
+		}
+		return id, st.credentials.Annotations[vm.AnnotationOwner]
+	}
+	if st.vm != nil && vm.Ours(st.vm, st.key.Name) {
+		return st.vm.Annotations[vm.AnnotationInstanceID], ""
+	}
+	if st.data != nil && vm.Ours(st.data, st.key.Name) {
+		return st.data.Annotations[vm.AnnotationInstanceID], ""
+	}
+	return "", ""
+}
