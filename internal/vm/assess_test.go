@@ -126,6 +126,16 @@ func warning(kind, name, uid, message string) func(*vm.Observed) {
 	}
 }
 
+// said adds a word of routine about the data claim.
+func said(reason string, second int64) func(*vm.Observed) {
+	return func(o *vm.Observed) {
+		o.Events = append(o.Events, corev1.Event{
+			Type: corev1.EventTypeNormal, Reason: reason, LastTimestamp: metav1.Time{Time: time.Unix(second, 0)},
+			InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", Name: "pg-orders-data", UID: "data-uid"},
+		})
+	}
+}
+
 func crashes(n int) func(*vm.Observed) {
 	return func(o *vm.Observed) {
 		o.VM.Status.StartFailure = &kubevirtv1.VirtualMachineStartFailure{ConsecutiveFailCount: n}
@@ -158,28 +168,32 @@ func TestAssess(t *testing.T) {
 		"the operator's, by a resource": {[]change{func(o *vm.Observed) { o.OperatorManaged = true }}, vm.State{Status: "available", Reason: "OperatorManaged", Available: true, Address: address}},
 
 		// On the way to the first availability.
-		"just created":                      {[]change{fresh, noInstance, printable("")}, vm.State{Status: "creating", Reason: "Scheduling"}},
-		"just created, called Stopped":      {[]change{fresh, noInstance, printable("Stopped")}, vm.State{Status: "creating", Reason: "Scheduling"}},
-		"claims are not made yet":           {[]change{fresh, phase("Pending"), printable("ErrorPvcNotFound"), unscheduled("PVC tenant-acme/pg-orders-os does not exist")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
-		"claims are not bound yet":          {[]change{fresh, phase("Scheduling"), printable("WaitingForVolumeBinding"), claimPending}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
-		"pod waits for claims":              {[]change{fresh, phase("Scheduling"), printable("ErrorUnschedulable"), unscheduled("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
-		"claim pending with an error":       {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space")}, vm.State{Status: "failed", Reason: "ClaimPending", Hopeless: true, Grace: 30 * time.Second}},
-		"an error of an earlier claim":      {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "old-uid", "no space")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
-		"claim bound after an error":        {[]change{fresh, phase("Scheduling"), warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space")}, vm.State{Status: "creating", Reason: "Scheduling"}},
-		"no node fits":                      {[]change{fresh, phase("Scheduling"), printable("ErrorUnschedulable"), unscheduled("0/2 nodes are available: 2 Insufficient memory.")}, vm.State{Status: "failed", Reason: "Unschedulable", Hopeless: true, Grace: 30 * time.Second}},
-		"halted for quota":                  {[]change{fresh, noInstance, strategy("Halted"), printable("Stopped"), quota}, vm.State{Status: "failed", Reason: "QuotaExceeded", Hopeless: true}},
-		"pod refused for quota":             {[]change{fresh, phase("Pending"), condition(kubevirtv1.VirtualMachineInstanceSynchronized, corev1.ConditionFalse, "FailedCreate", "pods \"virt-launcher\" is forbidden: exceeded quota: compute")}, vm.State{Status: "failed", Reason: "QuotaExceeded", Hopeless: true, Grace: 30 * time.Second}},
-		"pod is starting":                   {[]change{fresh, phase("Scheduled"), printable("Starting")}, vm.State{Status: "creating", Reason: "Booting"}},
-		"failed to start once":              {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(1)}, vm.State{Status: "creating", Reason: "CrashLoop"}},
-		"crash loop":                        {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(3)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
-		"crash loop, between two tries":     {[]change{fresh, phase("Scheduling"), printable("Starting"), crashes(4)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
-		"running, no agent yet":             {[]change{fresh, notReady, noAgent, addresses()}, vm.State{Status: "creating", Reason: "Booting"}},
-		"agent, but no address":             {[]change{fresh, notReady, addresses()}, vm.State{Status: "creating", Reason: "NoAddress"}},
-		"ready, but no address":             {[]change{fresh, addresses("fe80::1")}, vm.State{Status: "creating", Reason: "NoAddress"}},
-		"address, database not ready":       {[]change{fresh, notReady}, vm.State{Status: "creating", Reason: "ConfiguringDatabase", Address: address}},
-		"the guest failed":                  {[]change{fresh, notReady, console(guestFailure)}, vm.State{Status: "failed", Reason: "GuestFailed", Address: address, Hopeless: true}},
-		"the guest failed without an agent": {[]change{fresh, notReady, noAgent, addresses(), console(guestFailure)}, vm.State{Status: "failed", Reason: "GuestFailed", Hopeless: true}},
-		"the guest's old failure":           {[]change{fresh, console(guestFailure)}, vm.State{Status: "available", Available: true, Address: address}},
+		"just created":                       {[]change{fresh, noInstance, printable("")}, vm.State{Status: "creating", Reason: "Scheduling"}},
+		"just created, called Stopped":       {[]change{fresh, noInstance, printable("Stopped")}, vm.State{Status: "creating", Reason: "Scheduling"}},
+		"claims are not made yet":            {[]change{fresh, phase("Pending"), printable("ErrorPvcNotFound"), unscheduled("PVC tenant-acme/pg-orders-os does not exist")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"claims are not bound yet":           {[]change{fresh, phase("Scheduling"), printable("WaitingForVolumeBinding"), claimPending}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"pod waits for claims":               {[]change{fresh, phase("Scheduling"), printable("ErrorUnschedulable"), unscheduled("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"claim pending with an error":        {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space")}, vm.State{Status: "failed", Reason: "ClaimPending", Hopeless: true, Grace: 30 * time.Second}},
+		"an error of an earlier claim":       {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "old-uid", "no space")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"the provisioner tries again":        {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space"), said("Provisioning", 2)}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"Kubernetes goes on waiting":         {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space"), said("ExternalProvisioning", 2)}, vm.State{Status: "failed", Reason: "ClaimPending", Hopeless: true, Grace: 30 * time.Second}},
+		"the provisioner met another writer": {[]change{fresh, phase("Scheduling"), claimPending, warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "Error saving claim: the object has been modified; please apply your changes")}, vm.State{Status: "creating", Reason: "StorageProvisioning"}},
+		"the claim lost its volume":          {[]change{fresh, phase("Scheduling"), func(o *vm.Observed) { o.DataClaim.Status.Phase = corev1.ClaimLost }}, vm.State{Status: "failed", Reason: "ClaimPending", Hopeless: true, Grace: 30 * time.Second}},
+		"claim bound after an error":         {[]change{fresh, phase("Scheduling"), warning("PersistentVolumeClaim", "pg-orders-data", "data-uid", "no space")}, vm.State{Status: "creating", Reason: "Scheduling"}},
+		"no node fits":                       {[]change{fresh, phase("Scheduling"), printable("ErrorUnschedulable"), unscheduled("0/2 nodes are available: 2 Insufficient memory.")}, vm.State{Status: "failed", Reason: "Unschedulable", Hopeless: true, Grace: 30 * time.Second}},
+		"halted for quota":                   {[]change{fresh, noInstance, strategy("Halted"), printable("Stopped"), quota}, vm.State{Status: "failed", Reason: "QuotaExceeded", Hopeless: true}},
+		"pod refused for quota":              {[]change{fresh, phase("Pending"), condition(kubevirtv1.VirtualMachineInstanceSynchronized, corev1.ConditionFalse, "FailedCreate", "pods \"virt-launcher\" is forbidden: exceeded quota: compute")}, vm.State{Status: "failed", Reason: "QuotaExceeded", Hopeless: true, Grace: 30 * time.Second}},
+		"pod is starting":                    {[]change{fresh, phase("Scheduled"), printable("Starting")}, vm.State{Status: "creating", Reason: "Booting"}},
+		"failed to start once":               {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(1)}, vm.State{Status: "creating", Reason: "CrashLoop"}},
+		"crash loop":                         {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(3)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
+		"crash loop, between two tries":      {[]change{fresh, phase("Scheduling"), printable("Starting"), crashes(4)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
+		"running, no agent yet":              {[]change{fresh, notReady, noAgent, addresses()}, vm.State{Status: "creating", Reason: "Booting"}},
+		"agent, but no address":              {[]change{fresh, notReady, addresses()}, vm.State{Status: "creating", Reason: "NoAddress"}},
+		"ready, but no address":              {[]change{fresh, addresses("fe80::1")}, vm.State{Status: "creating", Reason: "NoAddress"}},
+		"address, database not ready":        {[]change{fresh, notReady}, vm.State{Status: "creating", Reason: "ConfiguringDatabase", Address: address}},
+		"the guest failed":                   {[]change{fresh, notReady, console(guestFailure)}, vm.State{Status: "failed", Reason: "GuestFailed", Address: address, Hopeless: true}},
+		"the guest failed without an agent":  {[]change{fresh, notReady, noAgent, addresses(), console(guestFailure)}, vm.State{Status: "failed", Reason: "GuestFailed", Hopeless: true}},
+		"the guest's old failure":            {[]change{fresh, console(guestFailure)}, vm.State{Status: "available", Available: true, Address: address}},
 
 		// Later.
 		"Ready was lost":                 {[]change{notReady}, vm.State{Status: "degraded", Reason: "NotReady", Address: address}},

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,25 +22,31 @@ func (o Observed) claimTrouble() string {
 		if claim.Status.Phase == corev1.ClaimLost {
 			return "claim " + claim.Name + " lost its volume"
 		}
-		if e := o.lastWarning("PersistentVolumeClaim", claim.Name, string(claim.UID)); e != nil {
+		if e := o.provisioning(claim); e != nil && e.Type == corev1.EventTypeWarning && !strings.Contains(e.Message, conflict) {
 			return "claim " + claim.Name + ": " + e.Message
 		}
 	}
 	return ""
 }
 
-// lastWarning returns the newest warning about an object. Events of an earlier
-// object of that name do not count.
-func (o Observed) lastWarning(kind, name, uid string) *corev1.Event {
+// conflict is in the message of a failure that means nothing: the provisioner
+// met another writer, and tries again at once.
+const conflict = "the object has been modified"
+
+// provisioning returns what the provisioner last said about a claim. Others
+// speak of it too: Kubernetes says again and again that it waits. Events of an
+// earlier claim of that name do not count.
+func (o Observed) provisioning(claim *corev1.PersistentVolumeClaim) *corev1.Event {
 	var last *corev1.Event
 	for n := range o.Events {
 		e := &o.Events[n]
 		about := e.InvolvedObject
-		if e.Type != corev1.EventTypeWarning || about.Kind != kind || about.Name != name ||
-			uid != "" && about.UID != "" && string(about.UID) != uid {
+		if about.Kind != "PersistentVolumeClaim" || about.Name != claim.Name || !strings.HasPrefix(e.Reason, "Provisioning") ||
+			about.UID != "" && about.UID != claim.UID {
 			continue
 		}
-		if last == nil || seen(*last).Before(seen(*e)) {
+		// Times are whole seconds; of one second the failure is the later.
+		if last == nil || seen(*last).Before(seen(*e)) || seen(*last).Equal(seen(*e)) && e.Type == corev1.EventTypeWarning {
 			last = e
 		}
 	}
