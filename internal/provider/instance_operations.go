@@ -1,0 +1,225 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/class"
+	"github.com/wso2/terraform-provider-dbaas/internal/instance"
+)
+
+func importFormatError(id string) error {
+	return fmt.Errorf("the id %q is not namespace/name, such as tenant-acme/orders", id)
+}
+
+// Create makes the instance and waits until it serves. From the moment when a
+// virtual machine may stand, the state names it, whatever happens afterwards.
+func (r *instanceResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var config, plan model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+		return
+	}
+	plan.fillDefaults(config, r.namespace)
+	size := r.planClass(&plan, &resp.Diagnostics)
+	if size == nil {
+		return
+	}
+	spec, err := plan.spec(ctx, *size)
+	if err != nil {
+		report(&resp.Diagnostics, "Invalid instance", err)
+		return
+	}
+	limit, diags := plan.Timeouts.Create(ctx, defaultCreate)
+	resp.Diagnostics.Append(diags...)
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	save := func(in *instance.Instance) {
+		m := modelOf(in, plan)
+		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, m)...)
+		setIdentity(ctx, resp.Identity, &m, &resp.Diagnostics)
+	}
+	made, err := r.store.Create(wait, spec, save)
+	if made == nil {
+		// Whatever was accepted belongs to somebody else now, or is gone.
+		resp.State.RemoveResource(ctx)
+		resp.Identity.Raw = tftypes.NewValue(resp.Identity.Schema.Type().TerraformType(ctx), nil)
+	} else {
+		save(made)
+		warn(&resp.Diagnostics, "Instance was created", made.Warnings)
+	}
+	if err != nil {
+		report(&resp.Diagnostics, "Cannot create instance "+spec.Key().String(), err)
+	}
+}
+
+// refresh reads the instance into the response.
+func (r *instanceResource) refresh(ctx context.Context, state *model, resp *resource.ReadResponse) {
+	in, err := r.store.Get(ctx, state.key())
+	if errors.Is(err, instance.ErrNotFound) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		report(&resp.Diagnostics, "Cannot read instance "+state.key().String(), err)
+		return
+	}
+	m := modelOf(in, *state)
+	if known := state.InstanceID.ValueString(); known != "" && known != in.InstanceID {
+		resp.Diagnostics.AddWarning("Another instance stands under this name",
+			fmt.Sprintf("%s has the instance id %s, the state's is %s: it was made anew outside of this state. Nothing here changes or deletes it; `terraform state rm` and `terraform import` take it over.", state.key(), in.InstanceID, known))
+	}
+	warn(&resp.Diagnostics, "Instance "+state.key().String(), in.Warnings)
+	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+}
+
+// Update makes the one change in place that there is, and finishes what an
+// earlier apply left.
+func (r *instanceResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var state, config, plan model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	setIdentity(ctx, resp.Identity, &state, &resp.Diagnostics)
+	// What was unknown at plan is known now: compare it before any write.
+	settled := plan
+	update{state: state, config: config, plan: &settled, diags: &resp.Diagnostics}.settle()
+	if resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+		return
+	}
+	limit, diags := plan.Timeouts.Update(ctx, defaultUpdate)
+	resp.Diagnostics.Append(diags...)
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	changed, err := r.change(wait, state, settled)
+	if changed != nil {
+		warn(&resp.Diagnostics, "Instance "+state.key().String(), changed.Warnings)
+	}
+	switch {
+	case err != nil && changed != nil:
+		// What was not done must show in the next plan, so nothing is promised.
+		resp.Diagnostics.Append(resp.State.Set(ctx, modelOf(changed, plan))...)
+	case err != nil:
+	case changed != nil:
+		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, modelOf(changed, plan))...)
+	default:
+		resp.Diagnostics.Append(resp.State.Set(ctx, settled)...)
+	}
+	if err != nil {
+		report(&resp.Diagnostics, "Cannot update instance "+state.key().String(), err)
+	}
+}
+
+// change sends what differs, one request a subject, and finishes what is left.
+// Nil without an error means that nothing had to be sent.
+func (r *instanceResource) change(ctx context.Context, state, plan model) (changed *instance.Instance, err error) {
+	if !plan.ManagePassword.Equal(state.ManagePassword) {
+		if changed, err = r.store.SetPasswordManaged(ctx, state.key(), plan.ManagePassword.ValueBool()); err != nil {
+			return nil, err
+		}
+	}
+	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
+		protection, err := r.store.SetProtection(ctx, state.key(), plan.DeletionProtection.ValueBool())
+		if err != nil {
+			return changed, err
+		}
+		changed = protection
+	}
+	if workLeft(state.Status.ValueString(), state.StatusReason.ValueString()) {
+		spec, err := r.standingSpec(ctx, state, plan)
+		if err != nil {
+			return changed, err
+		}
+		finished, err := r.store.Finish(ctx, state.key(), spec)
+		if finished != nil {
+			changed = finished
+		}
+		return changed, err
+	}
+	return changed, nil
+}
+
+// standingSpec is the instance as the state has it, with what changes in
+// place as planned. Its size is what stands: the catalogue may have changed.
+func (r *instanceResource) standingSpec(ctx context.Context, state, plan model) (instance.Spec, error) {
+	state.ManagePassword, state.DeletionProtection = plan.ManagePassword, plan.DeletionProtection
+	return state.spec(ctx, class.Class{
+		VCPU: state.VCPU.ValueInt64(), MemoryMiB: state.MemoryMiB.ValueInt64(), MaxConnections: state.MaxConnections.ValueInt64(),
+	})
+}
+
+// Delete ends the instance, or refuses to, by why Terraform wants it.
+func (r *instanceResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+		return
+	}
+	limit, diags := state.Timeouts.Delete(ctx, defaultDelete)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	warnings, err := r.store.Delete(ctx, instance.DeleteRequest{Key: state.key(), Intent: intentOf(ctx, req.Private)})
+	warn(&resp.Diagnostics, "Instance "+state.key().String(), warnings)
+	if err != nil {
+		report(&resp.Diagnostics, "Cannot delete instance "+state.key().String(), err)
+	}
+}
+
+// ready says whether there is a cluster to act on.
+func (r *instanceResource) ready(diags *diag.Diagnostics) bool {
+	if r.store == nil || r.classes == nil {
+		diags.AddError("Provider is not configured",
+			"The provider block has values that are still unknown, so there is no cluster to act on.\n\nApply what they depend on first, with -target.")
+		return false
+	}
+	return true
+}
+
+// saveKept saves what was read, except what the plan promised: Terraform takes
+// a different value for a bug. Drift in it shows at the next refresh.
+func saveKept(ctx context.Context, target *tfsdk.State, plan tfsdk.Plan, read model) diag.Diagnostics {
+	diags := target.Set(ctx, read)
+	if diags.HasError() {
+		return diags
+	}
+	kept, err := promised(plan.Raw, target.Raw)
+	if err != nil {
+		diags.AddAttributeError(path.Empty(), "Cannot save the state", err.Error())
+		return diags
+	}
+	target.Raw = kept
+	return diags
+}
+
+// promised is read with every known attribute of plan in its place.
+func promised(plan, read tftypes.Value) (tftypes.Value, error) {
+	var planned, result map[string]tftypes.Value
+	if err := plan.As(&planned); err != nil {
+		return tftypes.Value{}, fmt.Errorf("read plan: %w", err)
+	}
+	if err := read.As(&result); err != nil {
+		return tftypes.Value{}, fmt.Errorf("read state: %w", err)
+	}
+	result = maps.Clone(result)
+	for name, value := range planned {
+		if value.IsFullyKnown() {
+			result[name] = value
+		}
+	}
+	return tftypes.NewValue(read.Type(), result), nil
+}

@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/class"
+	"github.com/wso2/terraform-provider-dbaas/internal/cloudinit"
+	"github.com/wso2/terraform-provider-dbaas/internal/instance"
+	"github.com/wso2/terraform-provider-dbaas/internal/vm"
+)
+
+func orders() *instance.Instance {
+	return &instance.Instance{
+		Spec: instance.Spec{
+			Namespace: "tenant-acme", Name: "orders", ClassName: "db.t3.micro",
+			Class: class.Class{VCPU: 1, MemoryMiB: 1024, MaxConnections: 50}, StorageGiB: 10,
+			NetworkRef: "default/vm-net-100", EngineVersion: "16", DBName: "orders", MasterUsername: "dbadmin", Port: 5432,
+			OSImage: "debian", StorageType: "longhorn", DeletionProtection: true,
+			Static: &cloudinit.Static{
+				Address: netip.MustParsePrefix("2001:db8::2/64"), Gateway: netip.MustParseAddr("2001:db8::1"),
+				Nameservers: []netip.Addr{netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("1.1.1.1")},
+			},
+		},
+		InstanceID: "id", OwnerID: "owner", Names: vm.NamesOf("orders"), StaticKnown: true,
+		Status: "available", Address: "2001:db8::2",
+		CACertPEM: "PEM", CAValidUntil: time.Date(2036, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600)), MasterPassword: "generated",
+		SecretStatus: instance.SecretActive, VCPU: 1, MemoryMiB: 1024, MaxConnections: 50, EngineVersionActual: "16",
+	}
+}
+
+func TestWhatWasReadMakesTheSpecThatMadeIt(t *testing.T) {
+	read := orders()
+	m := modelOf(read, model{})
+	got, err := m.spec(t.Context(), read.Class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(read.Spec, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConnectionIsRenderedForClients(t *testing.T) {
+	m := modelOf(orders(), model{})
+	got := map[string]string{}
+	for name, value := range map[string]types.String{
+		"id": m.ID, "address": m.Address, "endpoint": m.Endpoint, "connection_uri": m.ConnectionURI, "jdbc_url": m.JDBCURL, "ca_valid_until": m.CAValidUntil,
+	} {
+		got[name] = value.ValueString()
+	}
+	want := map[string]string{
+		"id": "tenant-acme/orders", "address": "2001:db8::2", "endpoint": "[2001:db8::2]:5432",
+		"connection_uri": "postgresql://dbadmin@[2001:db8::2]:5432/orders?sslmode=verify-full",
+		"jdbc_url":       "jdbc:postgresql://[2001:db8::2]:5432/orders?ssl=true&sslmode=verify-full",
+		"ca_valid_until": "2036-01-02T02:04:05Z",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadKeepsWhatTheClusterDoesNotHave(t *testing.T) {
+	before := modelOf(orders(), model{})
+	for story, test := range map[string]struct {
+		change func(*instance.Instance)
+		value  func(model) types.String
+		want   types.String
+	}{
+		"password of a removed Secret": {
+			func(i *instance.Instance) { i.MasterPassword = "" }, func(m model) types.String { return m.MasterPassword }, types.StringValue("generated"),
+		},
+		"CA of a removed Secret": {
+			func(i *instance.Instance) { i.CACertPEM = "" }, func(m model) types.String { return m.CACertPEM }, types.StringValue("PEM"),
+		},
+		"password that is now in the Secret only": {
+			func(i *instance.Instance) { i.ManagePassword, i.MasterPassword = true, "" }, func(m model) types.String { return m.MasterPassword }, types.StringNull(),
+		},
+		"last address while stopped": {
+			func(i *instance.Instance) { i.Status, i.Address = "stopped", "" }, func(m model) types.String { return m.Endpoint }, types.StringValue("[2001:db8::2]:5432"),
+		},
+		"no address when degraded": {
+			func(i *instance.Instance) { i.Status, i.Address = "degraded", "" }, func(m model) types.String { return m.Endpoint }, types.StringNull(),
+		},
+		"id of the instance that the state stands for": {
+			func(i *instance.Instance) { i.InstanceID = "another" }, func(m model) types.String { return m.InstanceID }, types.StringValue("id"),
+		},
+		"owner that the state stands for": {
+			func(i *instance.Instance) { i.OwnerID = "another" }, func(m model) types.String { return m.OwnerID }, types.StringValue("owner"),
+		},
+	} {
+		t.Run(story, func(t *testing.T) {
+			read := orders()
+			test.change(read)
+			if got := test.value(modelOf(read, before)); !got.Equal(test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReadKeepsHowNamesWereWritten(t *testing.T) {
+	before := modelOf(orders(), model{})
+	before.OSImage = types.StringValue("default/debian")
+	before.NetworkRef = types.StringValue("vlan")
+	read := orders()
+	read.NetworkRef = "tenant-acme/vlan"
+	m := modelOf(read, before)
+	if got := m.OSImage.ValueString() + " " + m.NetworkRef.ValueString(); got != "default/debian vlan" {
+		t.Errorf("written as %q", got)
+	}
+	read.NetworkRef = "default/vlan"
+	if got := modelOf(read, before).NetworkRef.ValueString(); got != "default/vlan" {
+		t.Errorf("another network is hidden: %q", got)
+	}
+}
+
+func TestWhatIsNotRecordedIsNull(t *testing.T) {
+	m := modelOf(&instance.Instance{Spec: instance.Spec{Namespace: "a", Name: "b"}, OperatorManaged: true}, model{})
+	for name, isNull := range map[string]bool{
+		"engine_version": m.EngineVersion.IsNull(), "port": m.Port.IsNull(), "static_network": m.StaticNetwork.IsNull(),
+		"address": m.Address.IsNull(), "connection_uri": m.ConnectionURI.IsNull(), "master_password": m.MasterPassword.IsNull(),
+		"ca_cert_pem": m.CACertPEM.IsNull(), "status_reason": m.StatusReason.IsNull(), "vcpu": m.VCPU.IsNull(),
+	} {
+		if !isNull {
+			t.Errorf("%s is not null", name)
+		}
+	}
+}

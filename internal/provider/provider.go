@@ -1,0 +1,101 @@
+// Package provider is the Terraform side: schemas, plans and state. What
+// happens on the cluster is package instance's; no Kubernetes type is seen here.
+package provider
+
+import (
+	"context"
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/providervalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/class"
+	"github.com/wso2/terraform-provider-dbaas/internal/cluster"
+	"github.com/wso2/terraform-provider-dbaas/internal/instance"
+)
+
+// dbaas is the provider.
+type dbaas struct {
+	version string
+	// getenv is os.Getenv, or the environment of a test.
+	getenv func(string) string
+}
+
+// backend is what the configured provider gives its resources.
+type backend struct {
+	// store is nil while the provider's configuration is not known yet, as when
+	// the cluster is made by the same apply.
+	store *instance.Store
+	// namespace is where instances go by default, empty while not known.
+	namespace string
+	// classes is nil while instance_classes is not known.
+	classes class.Catalogue
+}
+
+// New returns the provider's constructor. Version is the release, or "dev".
+func New(version string) func() provider.Provider {
+	return NewWithEnvironment(version, os.Getenv)
+}
+
+// NewWithEnvironment is New with another environment than the process's.
+func NewWithEnvironment(version string, getenv func(string) string) func() provider.Provider {
+	return func() provider.Provider { return &dbaas{version: version, getenv: getenv} }
+}
+
+// Metadata names the provider.
+func (p *dbaas) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "dbaas"
+	resp.Version = p.version
+}
+
+// ConfigValidators refuse pairs of arguments of which one would be ignored.
+func (p *dbaas) ConfigValidators(context.Context) []provider.ConfigValidator {
+	return []provider.ConfigValidator{
+		providervalidator.Conflicting(path.MatchRoot("config_path"), path.MatchRoot("config_paths"), path.MatchRoot("kubeconfig")),
+		providervalidator.RequiredTogether(path.MatchRoot("client_certificate"), path.MatchRoot("client_key")),
+	}
+}
+
+// Configure makes the clients. It dials nothing: a cluster that cannot be
+// reached is told by the first request that needs it.
+func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	var config providerModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	back := new(backend)
+	resp.ResourceData = back
+
+	if wholly(config.InstanceClasses) {
+		classes, err := config.classes(ctx)
+		if err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("instance_classes"), "Invalid instance classes", sentence(err.Error()))
+			return
+		}
+		back.classes = classes
+	}
+	if !config.connectionKnown() {
+		return
+	}
+	wanted := config.connection()
+	wanted.UserAgent = "terraform-provider-dbaas/" + p.version + " Terraform/" + req.TerraformVersion
+	client, err := cluster.New(wanted, p.getenv)
+	if err != nil {
+		report(&resp.Diagnostics, "Cannot connect to a cluster", err)
+		return
+	}
+	back.namespace = client.Namespace
+	back.store = instance.New(client, instance.Options{})
+}
+
+// Resources lists the resources.
+func (p *dbaas) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{newInstanceResource}
+}
+
+// DataSources lists the data sources.
+func (p *dbaas) DataSources(context.Context) []func() datasource.DataSource { return nil }
