@@ -1,0 +1,172 @@
+// Package acceptance tells the stories of the provider through a real
+// Terraform, against the lab's cluster. Every request goes through the lab's
+// fault proxy, which can disturb it and records it.
+package acceptance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/provider"
+)
+
+// namespace is where the lab's tenant may have instances.
+const namespace = "tenant-acme"
+
+// lab is a running lab, seen by its administrator.
+type lab struct {
+	t       *testing.T
+	dir     string
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	control string // URL of the fault proxy's control
+}
+
+// useLab finds the lab that the environment names, and forgets what earlier
+// tests asked of its fault proxy.
+func useLab(t *testing.T) *lab {
+	t.Helper()
+	dir := os.Getenv("DBAAS_LAB_DIR")
+	if dir == "" {
+		t.Skip("needs a lab: run `make test-acceptance`, or `make lab-up` and then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/acceptance")
+	}
+	t.Setenv("TF_ACC", "1")
+	t.Setenv("CHECKPOINT_DISABLE", "1")
+	// What the user's own configuration says must not matter.
+	empty := filepath.Join(t.TempDir(), "terraformrc")
+	must(t, os.WriteFile(empty, nil, 0o600))
+	t.Setenv("TF_CLI_CONFIG_FILE", empty)
+
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	must(t, err)
+	config.QPS = -1
+	kube, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	dyn, err := dynamic.NewForConfig(config)
+	must(t, err)
+	record, err := os.ReadFile(filepath.Join(dir, "lab.json"))
+	must(t, err)
+	var parts struct{ Ports map[string]int }
+	must(t, json.Unmarshal(record, &parts))
+	l := &lab{t: t, dir: dir, kube: kube, dynamic: dyn, control: fmt.Sprintf("http://127.0.0.1:%d", parts.Ports["proxy-control"])}
+	l.reset()
+	t.Cleanup(l.reset)
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// factories run the provider inside the test.
+func factories() map[string]func() (tfprotov6.ProviderServer, error) {
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"dbaas": providerserver.NewProtocol6WithError(provider.New("test")()),
+	}
+}
+
+// config is a root module: the provider as the lab's tenant behind the fault
+// proxy, and one instance. Arguments replace or add to the shortest ones; an
+// empty value leaves one out.
+func (l *lab) config(name string, arguments map[string]string) string {
+	all := map[string]string{
+		"name": quote(name), "namespace": quote(namespace), "instance_class": `"db.t3.micro"`, "allocated_storage": "10",
+		"network_ref": `"default/vm-net-100"`, "engine_version": `"15"`, "os_image": `"default/debian-12"`,
+	}
+	for argument, value := range arguments {
+		all[argument] = value
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "provider \"dbaas\" {\n  config_path = %q\n}\n\nresource \"dbaas_instance\" \"it\" {\n", filepath.Join(l.dir, "proxy.kubeconfig"))
+	for argument, value := range all {
+		switch {
+		case strings.HasSuffix(argument, "{"):
+			fmt.Fprintf(&b, "  %s %s\n", argument, value)
+		case value != "":
+			fmt.Fprintf(&b, "  %s = %s\n", argument, value)
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }
+
+// args are arguments for config.
+type args = map[string]string
+
+// rule disturbs requests; see the lab's fault proxy.
+type rule struct {
+	Method string `json:"method,omitempty"`
+	Path   string `json:"path,omitempty"`
+	Times  int    `json:"times,omitempty"`
+	Action string `json:"action"`
+	Status int    `json:"status,omitempty"`
+	Effect bool   `json:"effect,omitempty"`
+}
+
+// request is one line of the proxy's record.
+type request struct {
+	Method   string `json:"method"`
+	Path     string `json:"path"`
+	Upstream int    `json:"upstream"` // what the server answered, 0 if it was not asked
+	Fault    string `json:"fault"`
+}
+
+func (l *lab) inject(r rule) {
+	l.t.Helper()
+	body, err := json.Marshal(r)
+	must(l.t, err)
+	l.tell(http.MethodPost, "/rules", body)
+}
+
+// clear lets everything pass again; the record stays.
+func (l *lab) clear() { l.t.Helper(); l.tell(http.MethodDelete, "/rules", nil) }
+
+// reset forgets rules and record.
+func (l *lab) reset() { l.t.Helper(); l.tell(http.MethodPost, "/reset", nil) }
+
+// requests are those recorded of these methods whose path contains a text.
+func (l *lab) requests(path string, methods ...string) []request {
+	l.t.Helper()
+	var all, chosen []request
+	must(l.t, json.Unmarshal(l.tell(http.MethodGet, "/record", nil), &all))
+	for _, r := range all {
+		if strings.Contains(r.Path, path) && strings.Contains(" "+strings.Join(methods, " ")+" ", " "+r.Method+" ") {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen
+}
+
+func (l *lab) tell(method, path string, body []byte) []byte {
+	l.t.Helper()
+	// The test's own context is over when its cleanup runs.
+	req, err := http.NewRequest(method, l.control+path, bytes.NewReader(body)) //nolint:noctx // see above
+	must(l.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	must(l.t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	must(l.t, err)
+	if resp.StatusCode != http.StatusOK {
+		l.t.Fatalf("%s %s of the fault proxy: %s: %s", method, path, resp.Status, answer)
+	}
+	return answer
+}
