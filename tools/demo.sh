@@ -89,6 +89,9 @@ split() {
   printf 'guest                   %3d s  (boot, PostgreSQL, ready)\n' $((ready - running))
 }
 
+# What the user's own Terraform is configured to do must not matter here.
+unset TF_CLI_CONFIG_FILE TF_DATA_DIR
+
 step 'tools'
 command -v go >/dev/null || die 'Go is missing; see https://go.dev/doc/install'
 need psql postgresql-client

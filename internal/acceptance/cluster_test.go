@@ -112,7 +112,7 @@ func (l *lab) patchMachine(name string, patch map[string]any) {
 // kubectl runs a command of the usage guide and returns what it prints.
 func (l *lab) kubectl(arguments ...string) string {
 	l.t.Helper()
-	command := exec.Command("kubectl", append([]string{"--kubeconfig", filepath.Join(l.dir, "tenant.kubeconfig"), "-n", namespace}, arguments...)...)
+	command := exec.CommandContext(l.t.Context(), "kubectl", append([]string{"--kubeconfig", filepath.Join(l.dir, "tenant.kubeconfig"), "-n", namespace}, arguments...)...)
 	out, err := command.Output()
 	must(l.t, err)
 	return string(out)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -89,9 +90,7 @@ func (l *lab) config(name string, arguments map[string]string) string {
 		"name": quote(name), "namespace": quote(namespace), "instance_class": `"db.t3.micro"`, "allocated_storage": "10",
 		"network_ref": `"default/vm-net-100"`, "engine_version": `"15"`, "os_image": `"default/debian-12"`,
 	}
-	for argument, value := range arguments {
-		all[argument] = value
-	}
+	maps.Copy(all, arguments)
 	var b strings.Builder
 	fmt.Fprintf(&b, "provider \"dbaas\" {\n  config_path = %q\n}\n\nresource \"dbaas_instance\" \"it\" {\n", filepath.Join(l.dir, "proxy.kubeconfig"))
 	for argument, value := range all {
@@ -135,9 +134,6 @@ func (l *lab) inject(r rule) {
 	must(l.t, err)
 	l.tell(http.MethodPost, "/rules", body)
 }
-
-// clear lets everything pass again; the record stays.
-func (l *lab) clear() { l.t.Helper(); l.tell(http.MethodDelete, "/rules", nil) }
 
 // reset forgets rules and record.
 func (l *lab) reset() { l.t.Helper(); l.tell(http.MethodPost, "/reset", nil) }

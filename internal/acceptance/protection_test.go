@@ -24,8 +24,10 @@ func TestProtectedInstanceSurvives(t *testing.T) {
 	lifecycle := args{"deletion_protection": "true", "lifecycle {": "\n    create_before_destroy = true\n  }"}
 	protected := regexp.MustCompile(`(?s)protected`)
 	// Each refusal is followed by a step that finds all as it was.
-	intact := resource.TestStep{Config: l.config("kept", on), Check: l.untouched,
-		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}}
+	intact := resource.TestStep{
+		Config: l.config("kept", on), Check: l.untouched,
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		CheckDestroy:             l.nothingLeft("kept", "other"),

@@ -34,7 +34,7 @@ func boot(t *testing.T, root string, document []byte) (commands string) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"+parsed.Bootcmd[0]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("/bin/sh", script)
+	command := exec.CommandContext(t.Context(), "/bin/sh", script)
 	command.Env = []string{"DBAAS_ROOT=" + root, "PATH=" + bin + ":" + os.Getenv("PATH")}
 	command.Dir = t.TempDir()
 	if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
@@ -70,7 +70,7 @@ func TestTheBootcmdWritesEveryFileAndStartsConverge(t *testing.T) {
 		t.Error(diff)
 	}
 	modes := map[string]string{}
-	for _, path := range strings.Fields(bash(t, `cd "$1" && find . -type f`, root)) {
+	for path := range strings.FieldsSeq(bash(t, `cd "$1" && find . -type f`, root)) {
 		info, err := os.Stat(filepath.Join(root, path))
 		if err != nil {
 			t.Fatal(err)

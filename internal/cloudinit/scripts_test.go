@@ -11,7 +11,7 @@ import (
 // bash runs a script with the guest's parts at hand and returns what it prints.
 func bash(t *testing.T, script string, arguments ...string) string {
 	t.Helper()
-	out, err := exec.Command("bash", append([]string{"-uc", script, "bash"}, arguments...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "bash", append([]string{"-uc", script, "bash"}, arguments...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -61,7 +61,7 @@ func TestScriptsAreClean(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatal(scripts, err)
 	}
-	if out, err := exec.Command("shellcheck", append([]string{"-x"}, scripts...)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "shellcheck", append([]string{"-x"}, scripts...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -151,7 +151,7 @@ func TestParseUserDataRefusesForeignDocuments(t *testing.T) {
 		"another's":          {"#cloud-config\npackages: [postgresql]\n", "has not made it"},
 		"another's bootcmd":  {"#cloud-config\nbootcmd: ['echo']\n", "has not made it"},
 		"a newer provider's": {strings.Replace(string(own), `"format": 1`, `"format": 2`, 1), "newer provider"},
-		"half of one":        {strings.Replace(string(own), "END_OF_FILE\n", "\n", -1), "has no end"},
+		"half of one":        {strings.ReplaceAll(string(own), "END_OF_FILE\n", "\n"), "has no end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := cloudinit.ParseUserData([]byte(test.document))

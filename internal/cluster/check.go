@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 )
 
 // check finds what cannot work, and says which argument it is. No secret is in
@@ -49,10 +50,8 @@ func checkURL(text string, schemes ...string) error {
 	if err != nil || u.Host == "" {
 		return errors.New("it is not a URL with a host")
 	}
-	for _, scheme := range schemes {
-		if u.Scheme == scheme {
-			return nil
-		}
+	if slices.Contains(schemes, u.Scheme) {
+		return nil
 	}
 	return fmt.Errorf("its scheme %q is none of %v", u.Scheme, schemes)
 }

@@ -63,7 +63,7 @@ func (st *standing) admitVM() error {
 // admitUnclaimed is for a name whose credentials Secret does not exist: then
 // nothing of consequence may stand, since nothing could be continued.
 func (st *standing) admitUnclaimed() error {
-	left := ""
+	var left string
 	switch {
 	case st.vm != nil:
 		left = "virtual machine " + st.names.VM

@@ -10,7 +10,7 @@ import (
 	harvesterv1 "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	pathsegment "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -62,7 +62,7 @@ func (s *Store) findImage(ctx context.Context, text string) (*harvesterv1.Virtua
 	namespace, name := ref.namespace, ref.name
 	images := s.client.Images(namespace)
 	// A display name may hold characters that no object name and no URL path has.
-	if len(pathsegment.IsValidPathSegmentName(name)) == 0 {
+	if len(content.IsPathSegmentName(name)) == 0 {
 		found, err := retry(ctx, s, func(ctx context.Context) (*harvesterv1.VirtualMachineImage, error) {
 			return images.Get(ctx, name, metav1.GetOptions{})
 		})

@@ -39,7 +39,8 @@ func (s *Store) awaitAvailable(ctx context.Context, st *standing) (vm.State, err
 		case <-ctx.Done():
 			return state, &UnavailableError{Reason: string(state.Reason), Detail: state.Detail, Err: ctx.Err()}
 		case seen.VM = <-machines:
-		case seen.VMI = <-instances:
+		case machine := <-instances:
+			seen.See(machine)
 		case <-looks.C:
 			s.lookCloser(ctx, st, &seen)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -106,9 +107,8 @@ func sentence(text string) string {
 
 // lastStep is the name at the end of a path, for a summary.
 func lastStep(p path.Path) string {
-	steps := p.Steps()
-	for i := len(steps) - 1; i >= 0; i-- {
-		if name, ok := steps[i].(path.PathStepAttributeName); ok {
+	for _, step := range slices.Backward(p.Steps()) {
+		if name, ok := step.(path.PathStepAttributeName); ok {
 			return string(name)
 		}
 	}

@@ -30,6 +30,10 @@ func (o Observed) judge() State {
 		return o.broken(ReasonQuotaExceeded, WantsRunning(o.VM))
 	case !WantsRunning(o.VM) || o.endedForGood():
 		return o.halted()
+	case o.crashes() >= crashLimit && !o.ready(address):
+		s := o.broken(ReasonCrashLoop, false)
+		s.Address = address
+		return s
 	case o.VMI == nil || o.VMI.DeletionTimestamp != nil || !o.VMI.IsRunning():
 		return o.rising()
 	}
@@ -89,20 +93,34 @@ func (o Observed) halted() State {
 
 // rising judges a machine that is to run and does not yet.
 func (o Observed) rising() State {
-	crashes := 0
-	if f := o.VM.Status.StartFailure; f != nil {
-		crashes = f.ConsecutiveFailCount
-	}
 	switch reason := o.waitingFor(); {
-	case crashes >= crashLimit:
-		return o.broken(ReasonCrashLoop, false)
-	case crashes > 0:
+	case failed(o.VMI) && o.ever():
+		return State{Status: StatusDegraded, Reason: ReasonCrashLoop}
+	case o.crashes() > 0:
 		return o.progress(ReasonCrashLoop)
 	case reason == ReasonUnschedulable || reason == ReasonClaimPending:
 		return o.broken(reason, true)
 	default:
 		return o.progress(reason)
 	}
+}
+
+// crashes is how many machines of the VM failed in a row.
+func (o Observed) crashes() int {
+	n := len(o.Failed)
+	if failed(o.VMI) {
+		n = max(n, 1)
+	}
+	if f := o.VM.Status.StartFailure; f != nil {
+		n = max(n, f.ConsecutiveFailCount)
+	}
+	return n
+}
+
+// ready says whether the machine runs and its database answers at an address.
+func (o Observed) ready(address string) bool {
+	c := vmiCondition(o.VMI, kubevirtv1.VirtualMachineInstanceReady)
+	return running(o.VMI) && o.VMI.DeletionTimestamp == nil && address != "" && c != nil && c.Status == corev1.ConditionTrue
 }
 
 // waitingFor says what keeps the machine from running.
@@ -146,8 +164,7 @@ func waitsForClaim(message string) bool {
 
 // running judges a machine that runs.
 func (o Observed) running(address string) State {
-	ready := vmiCondition(o.VMI, kubevirtv1.VirtualMachineInstanceReady)
-	if address != "" && ready != nil && ready.Status == corev1.ConditionTrue {
+	if o.ready(address) {
 		return o.finished(State{Status: StatusAvailable, Available: true})
 	}
 	if _, failure := Words(o.Console); failure != nil {

@@ -142,6 +142,23 @@ func crashes(n int) func(*vm.Observed) {
 	}
 }
 
+// machineFailed has the VM's machine of that uid fail, machineUp has it run.
+func machineFailed(uid types.UID) func(*vm.Observed) {
+	return func(o *vm.Observed) {
+		i := o.VMI.DeepCopy()
+		i.UID, i.Status.Phase = uid, kubevirtv1.Failed
+		o.See(i)
+	}
+}
+
+func machineUp(uid types.UID) func(*vm.Observed) {
+	return func(o *vm.Observed) {
+		i := o.VMI.DeepCopy()
+		i.UID, i.Status.Phase = uid, kubevirtv1.Running
+		o.See(i)
+	}
+}
+
 func console(text string) func(*vm.Observed) { return func(o *vm.Observed) { o.Console = text } }
 
 func deleting(m metav1.Object) { m.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)}) }
@@ -187,6 +204,12 @@ func TestAssess(t *testing.T) {
 		"failed to start once":               {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(1)}, vm.State{Status: "creating", Reason: "CrashLoop"}},
 		"crash loop":                         {[]change{fresh, noInstance, printable("CrashLoopBackOff"), crashes(3)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
 		"crash loop, between two tries":      {[]change{fresh, phase("Scheduling"), printable("Starting"), crashes(4)}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
+		"crashed while running":              {[]change{fresh, machineFailed("a")}, vm.State{Status: "creating", Reason: "CrashLoop"}},
+		"up again after a crash":             {[]change{fresh, machineFailed("a"), machineUp("b")}, vm.State{Status: "available", Available: true, Address: address}},
+		"crashes while running":              {[]change{fresh, machineFailed("a"), machineFailed("b"), machineFailed("b"), machineFailed("c")}, vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
+		"one machine, seen often":            {[]change{fresh, machineFailed("a"), machineFailed("a"), machineFailed("a")}, vm.State{Status: "creating", Reason: "CrashLoop"}},
+		"before the next crash":              {[]change{fresh, machineFailed("a"), machineFailed("b"), machineFailed("c"), machineUp("d"), notReady}, vm.State{Status: "failed", Reason: "CrashLoop", Address: address, Hopeless: true}},
+		"ready at the fourth try":            {[]change{fresh, machineFailed("a"), machineFailed("b"), machineFailed("c"), machineUp("d")}, vm.State{Status: "available", Available: true, Address: address}},
 		"running, no agent yet":              {[]change{fresh, notReady, noAgent, addresses()}, vm.State{Status: "creating", Reason: "Booting"}},
 		"agent, but no address":              {[]change{fresh, notReady, addresses()}, vm.State{Status: "creating", Reason: "NoAddress"}},
 		"ready, but no address":              {[]change{fresh, addresses("fe80::1")}, vm.State{Status: "creating", Reason: "NoAddress"}},
@@ -196,6 +219,7 @@ func TestAssess(t *testing.T) {
 		"the guest's old failure":            {[]change{fresh, console(guestFailure)}, vm.State{Status: "available", Available: true, Address: address}},
 
 		// Later.
+		"crashed":                        {[]change{machineFailed("a")}, vm.State{Status: "degraded", Reason: "CrashLoop"}},
 		"Ready was lost":                 {[]change{notReady}, vm.State{Status: "degraded", Reason: "NotReady", Address: address}},
 		"known from the Secret alone":    {[]change{fresh, notReady, func(o *vm.Observed) { o.EverAvailable = true }}, vm.State{Status: "degraded", Reason: "NotReady", Address: address}},
 		"the address was lost":           {[]change{addresses("169.254.1.1")}, vm.State{Status: "degraded", Reason: "NoAddress"}},

@@ -34,19 +34,23 @@ func (o Observed) tellVM() string {
 	if status == "" {
 		status = "not yet reported"
 	}
-	text := fmt.Sprintf("Virtual machine %s: status %s", o.VM.Name, status)
+	var text strings.Builder
+	fmt.Fprintf(&text, "Virtual machine %s: status %s", o.VM.Name, status)
 	if q := o.VM.Annotations[AnnotationQuota]; q != "" && !WantsRunning(o.VM) {
-		text += ", halted by Harvester for lack of quota: " + q
+		text.WriteString(", halted by Harvester for lack of quota: " + q)
 	}
 	if f := o.VM.Status.StartFailure; f != nil && f.ConsecutiveFailCount > 0 {
-		text += fmt.Sprintf(", failed to start %d times in a row", f.ConsecutiveFailCount)
+		fmt.Fprintf(&text, ", failed to start %d times in a row", f.ConsecutiveFailCount)
+	}
+	if n := len(o.Failed); n > 1 {
+		fmt.Fprintf(&text, ", %d machines in a row were seen to fail", n)
 	}
 	for _, c := range o.VM.Status.Conditions {
 		if c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue {
-			text += fmt.Sprintf(", failure %s: %s", c.Reason, c.Message)
+			fmt.Fprintf(&text, ", failure %s: %s", c.Reason, c.Message)
 		}
 	}
-	return text
+	return text.String()
 }
 
 func (o Observed) tellVMI() []string {

@@ -134,6 +134,7 @@ func (l *lab) until(t *testing.T, d vm.Desired, what string, done func(vm.State)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var states []vm.State
+	var seen vm.Observed
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()
 	for {
@@ -141,6 +142,8 @@ func (l *lab) until(t *testing.T, d vm.Desired, what string, done func(vm.State)
 		if err != nil {
 			t.Fatalf("wait until %s: %v, last states: %+v", what, err, states)
 		}
+		seen.See(o.VMI)
+		o.Failed = seen.Failed
 		state := vm.Assess(o)
 		if len(states) == 0 || states[len(states)-1].Reason != state.Reason || states[len(states)-1].Status != state.Status {
 			states = append(states, state)
@@ -236,8 +239,10 @@ func TestLabTakesTheVM(t *testing.T) {
 		ClaimsOurs     bool
 	}
 	read := func(v *kubevirtv1.VirtualMachine) reads {
-		r := reads{Record: vm.ReadRecord(v), Disks: vm.DisksOf(v), Network: vm.NetworkRef(v), MAC: vm.MAC(v),
-			Secret: vm.CloudInitSecret(v), Hash: vm.TemplateHash(v), Running: vm.WantsRunning(v), Ours: vm.Ours(v, d.Name)}
+		r := reads{
+			Record: vm.ReadRecord(v), Disks: vm.DisksOf(v), Network: vm.NetworkRef(v), MAC: vm.MAC(v),
+			Secret: vm.CloudInitSecret(v), Hash: vm.TemplateHash(v), Running: vm.WantsRunning(v), Ours: vm.Ours(v, d.Name),
+		}
 		r.VCPU, r.Memory = vm.Shape(v)
 		return r
 	}

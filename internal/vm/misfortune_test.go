@@ -27,7 +27,8 @@ func TestLabMisfortunes(t *testing.T) {
 		"no-agent":      {"no-agent", "true", "02:5b:9f:00:12:05", vm.State{Status: "creating", Reason: "Booting"}},
 		"useless-address": {
 			"addresses", `[{"after":"0s","addresses":{"data-net":["fe80::1","10.0.2.2"]}}]`,
-			"02:5b:9f:00:12:20", vm.State{Status: "creating", Reason: "NoAddress"},
+			"02:5b:9f:00:12:20",
+			vm.State{Status: "creating", Reason: "NoAddress"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,11 @@
 package vm
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -59,6 +61,9 @@ type Observed struct {
 	VM *kubevirtv1.VirtualMachine
 	// VMI is nil when it does not exist.
 	VMI *kubevirtv1.VirtualMachineInstance
+	// Failed are the machines of the VM that were seen to fail, one after the
+	// other; See adds to it.
+	Failed []types.UID
 	// OSClaim and DataClaim are the claims behind the disks.
 	OSClaim, DataClaim *corev1.PersistentVolumeClaim
 	// DataClaimMissing says that the data claim was asked for and is not there.
@@ -104,6 +109,21 @@ type State struct {
 // is given up.
 const grace = 30 * time.Second
 
-// crashLimit is how often in a row a machine must fail to start before that is
-// hopeless: the first failures may be a node's.
+// crashLimit is how often in a row a machine must fail before that is hopeless:
+// the first failures may be a node's.
 const crashLimit = 3
+
+// See takes a VM's machine as it is now, nil if there is none, and remembers
+// whether it failed. KubeVirt itself counts only machines that failed before
+// they ever ran; one that crashes later it starts again at once, and its status
+// never says CrashLoopBackOff.
+func (o *Observed) See(machine *kubevirtv1.VirtualMachineInstance) {
+	o.VMI = machine
+	if failed(machine) && !slices.Contains(o.Failed, machine.UID) {
+		o.Failed = append(o.Failed, machine.UID)
+	}
+}
+
+func failed(i *kubevirtv1.VirtualMachineInstance) bool {
+	return i != nil && i.Status.Phase == kubevirtv1.Failed
+}
