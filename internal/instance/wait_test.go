@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,24 +27,25 @@ func TestFollowWatchesAndFallsBackToReading(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		store := New(nil, Options{})
 		events := watch.NewFake()
-		reads, watches := 0, 0
-		stands := machineNamed("1")
+		var reads, watches atomic.Int32
+		var stands atomic.Pointer[kubevirtv1.VirtualMachine]
+		stands.Store(machineNamed("1"))
 		out := make(chan *kubevirtv1.VirtualMachine)
 		go follow(ctx, store, follower[kubevirtv1.VirtualMachine]{
 			name: "pg-orders",
 			get: func(context.Context, string, metav1.GetOptions) (*kubevirtv1.VirtualMachine, error) {
-				reads++
-				if stands == nil {
-					return nil, apierrors.NewNotFound(resource, "pg-orders")
+				reads.Add(1)
+				if found := stands.Load(); found != nil {
+					return found, nil
 				}
-				return stands, nil
+				return nil, apierrors.NewNotFound(resource, "pg-orders")
 			},
 			watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				watches++
+				asked := watches.Add(1)
 				if o.FieldSelector != "metadata.name=pg-orders" || o.ResourceVersion != "" {
 					t.Errorf("watch with %+v", o)
 				}
-				if watches > 1 {
+				if asked > 1 {
 					return nil, apierrors.NewForbidden(resource, "", errors.New("no"))
 				}
 				return events, nil
@@ -61,19 +63,19 @@ func TestFollowWatchesAndFallsBackToReading(t *testing.T) {
 		expect("2")
 		events.Delete(machineNamed("2"))
 		expect("")
-		if reads != 1 {
-			t.Errorf("%d reads while watching, want one", reads)
+		if got := reads.Load(); got != 1 {
+			t.Errorf("%d reads while watching, want one", got)
 		}
 		// The watch is dropped, and from now on refused: it reads instead, and
 		// asks for no watch again.
-		stands = machineNamed("3")
+		stands.Store(machineNamed("3"))
 		events.Stop()
 		expect("3")
-		stands = nil
+		stands.Store(nil)
 		expect("")
 		expect("")
-		if watches != 2 {
-			t.Errorf("%d watches, want the one that worked and the one that was refused", watches)
+		if got := watches.Load(); got != 2 {
+			t.Errorf("%d watches, want the one that worked and the one that was refused", got)
 		}
 		cancel()
 		synctest.Wait()

@@ -117,7 +117,9 @@ func TestPlannedUpdateChangesOnlyWhatFollows(t *testing.T) {
 			"namespace": "tenant-acme", "engine_version": "16", "db_name": "orders", "port": 5432, "os_image": "debian", "storage_type": "longhorn",
 		}},
 		"image with the namespace it is looked up in": {config: map[string]any{"os_image": "default/debian"}},
-		"image without it": {state: map[string]any{"os_image": "default/debian"}, config: map[string]any{"os_image": "debian"}},
+		"image without it": {
+			state: map[string]any{"os_image": "default/debian"}, config: map[string]any{"os_image": "debian"},
+		},
 		"network of its own namespace written short": {
 			state: map[string]any{"network_ref": "tenant-acme/vlan"}, config: map[string]any{"network_ref": "vlan"},
 		},

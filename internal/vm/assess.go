@@ -17,7 +17,10 @@ func Assess(o Observed) State {
 }
 
 func (o Observed) judge() State {
-	address := Address(o.VMI)
+	var address string
+	if running(o.VMI) { // an ended machine's status still has its addresses
+		address = Address(o.VMI)
+	}
 	switch {
 	case o.VM == nil:
 		return State{Status: StatusFailed, Reason: ReasonVMMissing, Hopeless: true}

@@ -136,12 +136,15 @@ func (m Machine) Object(t testing.TB, l *Lab) *kubevirt.VirtualMachine {
 func (m Machine) template() *kubevirt.VirtualMachineInstanceTemplateSpec {
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	disk := func(name, serial string, boot *uint) kubevirt.Disk {
-		return kubevirt.Disk{Name: name, Serial: serial, BootOrder: boot,
-			DiskDevice: kubevirt.DiskDevice{Disk: &kubevirt.DiskTarget{Bus: kubevirt.DiskBusVirtio}}}
+		return kubevirt.Disk{
+			Name: name, Serial: serial, BootOrder: boot,
+			DiskDevice: kubevirt.DiskDevice{Disk: &kubevirt.DiskTarget{Bus: kubevirt.DiskBusVirtio}},
+		}
 	}
 	volume := func(name, claim string) kubevirt.Volume {
 		return kubevirt.Volume{Name: name, VolumeSource: kubevirt.VolumeSource{PersistentVolumeClaim: &kubevirt.PersistentVolumeClaimVolumeSource{
-			PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+			PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}}}
 	}
 	secret := &corev1.LocalObjectReference{Name: m.Secret().Name}
 	t := &kubevirt.VirtualMachineInstanceTemplateSpec{
@@ -157,19 +160,26 @@ func (m Machine) template() *kubevirt.VirtualMachineInstanceTemplateSpec {
 				Devices: kubevirt.Devices{
 					Rng:   &kubevirt.Rng{},
 					Disks: []kubevirt.Disk{disk("os-disk", "", new(uint(1))), disk("pgdata-disk", "pgdata", nil), disk("cloudinit", "", nil)},
-					Interfaces: []kubevirt.Interface{{Name: "data-net", Model: "virtio", MacAddress: m.MAC,
-						InterfaceBindingMethod: kubevirt.InterfaceBindingMethod{Bridge: &kubevirt.InterfaceBridge{}}}},
+					Interfaces: []kubevirt.Interface{{
+						Name: "data-net", Model: "virtio", MacAddress: m.MAC,
+						InterfaceBindingMethod: kubevirt.InterfaceBindingMethod{Bridge: &kubevirt.InterfaceBridge{}},
+					}},
 				},
 			},
 			Networks: []kubevirt.Network{{Name: "data-net", NetworkSource: kubevirt.NetworkSource{Multus: &kubevirt.MultusNetwork{NetworkName: "default/vm-net-100"}}}},
-			Volumes: []kubevirt.Volume{volume("os-disk", m.RootClaim().Name), volume("pgdata-disk", m.DataClaim().Name),
+			Volumes: []kubevirt.Volume{
+				volume("os-disk", m.RootClaim().Name), volume("pgdata-disk", m.DataClaim().Name),
 				{Name: "cloudinit", VolumeSource: kubevirt.VolumeSource{CloudInitNoCloud: &kubevirt.CloudInitNoCloudSource{
-					UserDataSecretRef: secret, NetworkDataSecretRef: secret}}}},
+					UserDataSecretRef: secret, NetworkDataSecretRef: secret,
+				}}},
+			},
 		},
 	}
 	if len(m.Probe) > 0 {
-		t.Spec.ReadinessProbe = &kubevirt.Probe{PeriodSeconds: 2, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 3,
-			Handler: kubevirt.Handler{Exec: &corev1.ExecAction{Command: m.Probe}}}
+		t.Spec.ReadinessProbe = &kubevirt.Probe{
+			PeriodSeconds: 2, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 3,
+			Handler: kubevirt.Handler{Exec: &corev1.ExecAction{Command: m.Probe}},
+		}
 	}
 	return t
 }

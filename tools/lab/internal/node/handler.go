@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -58,6 +59,14 @@ func pointers[T any, P interface {
 }
 
 func (h *virtHandler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := h.reconcile(ctx, req)
+	if apierrors.IsConflict(err) { // virt-controller was faster, as it often is
+		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
+	}
+	return result, err
+}
+
+func (h *virtHandler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	vmi := new(kubevirtv1.VirtualMachineInstance)
 	if err := h.Get(ctx, req.NamespacedName, vmi); err != nil {
 		h.machines.forget(req.NamespacedName, "")

@@ -76,7 +76,9 @@ func (m *misfortune) ensure(ctx context.Context, o client.Object, wanted bool) e
 	return err
 }
 
-// backup makes a snapshot of the machine that never gets ready.
+// backup makes a snapshot of the machine that never gets ready. Harvester's webhook
+// wants Longhorn's engines for a new one, but not for one that comes with a status,
+// as those do that are recovered from a backup target.
 func (m *misfortune) backup(ctx context.Context, vm *kubevirtv1.VirtualMachine, wanted bool) error {
 	group := kubevirtv1.SchemeGroupVersion.Group
 	b := &harvesterv1.VirtualMachineBackup{
@@ -85,18 +87,18 @@ func (m *misfortune) backup(ctx context.Context, vm *kubevirtv1.VirtualMachine, 
 			Type:   harvesterv1.Snapshot,
 			Source: corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VirtualMachine", Name: vm.Name},
 		},
+		Status: harvesterv1.VirtualMachineBackupStatus{
+			SourceUID: &vm.UID, ReadyToUse: new(false),
+			SourceSpec:    &harvesterv1.VirtualMachineSourceSpec{Spec: vm.Spec},
+			VolumeBackups: []harvesterv1.VolumeBackup{{Name: new("lab"), VolumeName: "lab", CSIDriverName: provisioners()[0], LonghornBackupName: new("lab")}},
+		},
 	}
-	if err := m.ensure(ctx, b, wanted); err != nil || !wanted {
+	if err := m.ensure(ctx, b, wanted && vm.DeletionTimestamp == nil); err != nil || !wanted || b.UID == "" {
 		return err
 	}
-	if err := m.live.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
-		return err
-	}
-	if b.Status.SourceUID != nil {
-		return nil
-	}
-	b.Status.SourceUID, b.Status.ReadyToUse = &vm.UID, new(false)
-	return m.Update(ctx, b) // VirtualMachineBackup has no status subresource
+	// Harvester would look for this volume's snapshot before it lets the machine go.
+	b.Status.VolumeBackups = nil
+	return m.Update(ctx, b)
 }
 
 // requireRestart says that the machine needs a restart, as virt-controller does for

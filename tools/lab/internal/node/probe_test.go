@@ -92,8 +92,11 @@ func TestProbeOutputIsVirtProbes(t *testing.T) {
 		"success":  {answer{0, "fine\n", nil}, true, "fine"},
 		"failure":  {answer{2, "installing packages\n", nil}, false, "installing packages"},
 		"no agent": {answer{0, "", guest.ErrNoAgent}, false, `{"component":"virt-probe","level":"fatal","msg":"Failed executing the command","reason":"guest agent is not connected"}`},
-		"timeout": {answer{0, "", fmt.Errorf("exec: %w", errors.Join(context.DeadlineExceeded))}, false,
-			`{"component":"virt-probe","level":"fatal","msg":"Failed executing the command","reason":"timed out waiting for command [ready] to exit"}`},
+		"timeout": {
+			answer{0, "", fmt.Errorf("exec: %w", errors.Join(context.DeadlineExceeded))},
+			false,
+			`{"component":"virt-probe","level":"fatal","msg":"Failed executing the command","reason":"timed out waiting for command [ready] to exit"}`,
+		},
 	} {
 		ok, output := p.ask(t.Context(), c.answer)
 		if ok != c.ok || output != c.output {

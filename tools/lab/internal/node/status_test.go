@@ -32,8 +32,10 @@ func TestInterfaceStatusIsVirtHandlers(t *testing.T) {
 	}}
 	want := []kubevirtv1.VirtualMachineInstanceNetworkInterface{
 		{Name: "mgmt", MAC: "02:00:00:00:00:01", InfoSource: "domain", QueueCount: 1, LinkState: "up"},
-		{Name: "data-net", MAC: "02:00:00:00:00:02", IP: "198.18.0.10", IPs: []string{"198.18.0.10", "fe80::1"}, InterfaceName: "enp2s0",
-			InfoSource: "domain, guest-agent, multus-status", PodInterfaceName: "pod7e0055a6880", QueueCount: 1, LinkState: "up"},
+		{
+			Name: "data-net", MAC: "02:00:00:00:00:02", IP: "198.18.0.10", IPs: []string{"198.18.0.10", "fe80::1"}, InterfaceName: "enp2s0",
+			InfoSource: "domain, guest-agent, multus-status", PodInterfaceName: "pod7e0055a6880", QueueCount: 1, LinkState: "up",
+		},
 		{MAC: "02:42:00:00:00:09", IP: "172.17.0.1", IPs: []string{"172.17.0.1"}, InterfaceName: "docker0", InfoSource: "guest-agent"},
 	}
 	if d := cmp.Diff(want, interfaceStatus(cards, r, before, false)); d != "" {

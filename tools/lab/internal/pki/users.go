@@ -27,8 +27,10 @@ type user struct {
 // the names are the ones that they have on a cluster.
 func users() []user {
 	account := func(file, namespace, name string) user {
-		return user{file, "system:serviceaccount:" + namespace + ":" + name,
-			[]string{"system:masters", "system:serviceaccounts", "system:serviceaccounts:" + namespace}}
+		return user{
+			file, "system:serviceaccount:" + namespace + ":" + name,
+			[]string{"system:masters", "system:serviceaccounts", "system:serviceaccounts:" + namespace},
+		}
 	}
 	return []user{
 		{"admin", "admin", []string{"system:masters"}},

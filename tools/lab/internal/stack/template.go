@@ -3,14 +3,17 @@ package stack
 import (
 	"context"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,20 +30,38 @@ import (
 // the file hooks.json with KubeVirt's webhooks, for which the heavy binary need
 // not be started again. It is kept in the cache under a key of all that went in.
 
-// template is the folder of the template for the current binaries.
+// template is the folder of the template for the current binaries. Its key is
+// made of the versions of the modules and of the sources that decide what is in
+// it, not of the binary: that changes with every module that anything requires.
 func (s *Stack) template() (string, error) {
 	key := sha256.New()
-	for _, file := range []string{s.binary("controlplane"), filepath.Join(s.root, "tools", "lab", "go.sum")} {
-		f, err := os.Open(file)
+	key.Write(fixtures.BaseText())
+	built, err := buildinfo.ReadFile(s.binary("controlplane"))
+	if err != nil {
+		return "", fmt.Errorf("read versions: %w", err)
+	}
+	decisive := append(definitionModules(), "k8s.io/kubernetes", "kubevirt.io/kubevirt", "kubevirt.io/containerized-data-importer")
+	for _, m := range built.Deps {
+		if slices.Contains(decisive, m.Path) {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			fmt.Fprintln(key, m.Path, m.Version)
+		}
+	}
+	for _, pattern := range []string{"crd/*", "kubevirt/*"} {
+		files, err := filepath.Glob(filepath.Join(s.root, "tools", "lab", "internal", pattern))
 		if err != nil {
 			return "", err
 		}
-		_, err = io.Copy(key, f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return "", fmt.Errorf("read %s: %w", file, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(key, "%s %d\n%s", filepath.Base(file), len(text), text)
 		}
 	}
-	key.Write(fixtures.BaseText())
 	return filepath.Join(s.cache, "template-"+hex.EncodeToString(key.Sum(nil))[:16]), nil
 }
 
@@ -50,6 +71,12 @@ func (s *Stack) ensureTemplate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// Labs that start together make it once.
+	unlock, err := lock(filepath.Join(s.cache, ".template.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if _, err := os.Stat(folder); err == nil {
 		return nil
 	}
@@ -63,7 +90,7 @@ func (s *Stack) ensureTemplate(ctx context.Context) (err error) {
 	if err := t.makeTemplate(ctx, s.dir.Path("bin")); err != nil {
 		return fmt.Errorf("make etcd template: %w", err)
 	}
-	if err := os.Rename(t.dir.Path("template"), folder); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Rename(t.dir.Path("template"), folder); err != nil {
 		return err
 	}
 	return s.forgetTemplates()
@@ -131,18 +158,25 @@ func (t *Stack) installDefinitions(ctx context.Context) error {
 	return t.command(ctx, nil, append([]string{"crds", "-kubeconfig", t.dir.PKI("admin.kubeconfig")}, files...)...)
 }
 
-// definitionFiles finds the files with definitions in the modules that carry them.
-func (t *Stack) definitionFiles(ctx context.Context) ([]string, error) {
-	inside := map[string]string{
+// definitionModules lists the modules that carry definitions as files.
+func definitionModules() []string {
+	return slices.Sorted(maps.Keys(definitionPaths()))
+}
+
+// definitionPaths says where in those modules the files are.
+func definitionPaths() map[string]string {
+	return map[string]string{
 		"github.com/harvester/harvester":                                       "deploy/charts/harvester-crd/templates",
 		"github.com/harvester/harvester-network-controller":                    "manifests/crds",
 		"github.com/k8snetworkplumbingwg/network-attachment-definition-client": "artifacts/networks-crd.yaml",
 		"github.com/longhorn/longhorn-manager":                                 "k8s/crds.yaml",
 	}
-	args := []string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}
-	for module := range inside {
-		args = append(args, module)
-	}
+}
+
+// definitionFiles finds the files in the module cache.
+func (t *Stack) definitionFiles(ctx context.Context) ([]string, error) {
+	inside := definitionPaths()
+	args := append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, definitionModules()...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(t.root, "tools", "lab")
 	cmd.Stderr = t.out
