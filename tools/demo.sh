@@ -121,8 +121,10 @@ step 'terraform apply of examples/demo'
 # With a dev override there is nothing to initialize, and init would look for a release.
 created_now=1
 KUBECONFIG=$lab/kubeconfig kubectl -n tenant-acme get vmi pg-demo >/dev/null 2>&1 && created_now=0
+colour=()
+[ -t 1 ] || colour=(-no-color)
 apply_began=$(date +%s)
-"$terraform" -chdir=examples/demo apply -auto-approve -input=false -compact-warnings ||
+"$terraform" -chdir=examples/demo apply -auto-approve -input=false -compact-warnings "${colour[@]}" ||
   die "the apply failed; look at the instance with: KUBECONFIG=$lab/kubeconfig kubectl -n tenant-acme get vm,vmi,pvc,secret"
 apply_ended=$(date +%s)
 took

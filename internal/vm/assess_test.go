@@ -318,9 +318,12 @@ func TestDetailQuotesTheNewestWarnings(t *testing.T) {
 			EventTime:      metav1.MicroTime{Time: time.Unix(int64(n), 0)},
 		})
 	}
+	o.Events = append(o.Events, corev1.Event{
+		Type: corev1.EventTypeWarning, Message: "noise: the object has been modified", EventTime: metav1.MicroTime{Time: time.Unix(8, 0)},
+	})
 	o.Events = append(o.Events, corev1.Event{Type: corev1.EventTypeNormal, Message: "routine", LastTimestamp: metav1.Time{Time: time.Unix(9, 0)}})
 	got := vm.Assess(o).Detail
-	for message, want := range map[string]bool{": newest.": true, ": new.": true, ": old.": true, "oldest": false, "routine": false} {
+	for message, want := range map[string]bool{": newest.": true, ": new.": true, ": old.": true, "oldest": false, "routine": false, "noise": false} {
 		if strings.Contains(got, message) != want {
 			t.Errorf("Detail has %q: %t, want %t:\n%s", message, !want, want, got)
 		}

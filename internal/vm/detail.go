@@ -135,7 +135,7 @@ func (o Observed) tellClaims() []string {
 func (o Observed) tellEvents() []string {
 	var warnings []corev1.Event
 	for _, e := range o.Events {
-		if e.Type == corev1.EventTypeWarning {
+		if e.Type == corev1.EventTypeWarning && !strings.Contains(e.Message, conflict) {
 			warnings = append(warnings, e)
 		}
 	}

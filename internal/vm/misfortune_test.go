@@ -47,6 +47,9 @@ func TestLabMisfortunes(t *testing.T) {
 			}
 			l.create(t, d, v)
 			_, states := l.until(t, d, "it is "+string(test.want.Reason), func(s vm.State) bool {
+				if s.Status == vm.StatusCreating && !strings.Contains(s.Detail, "phase Running") {
+					return false // on the way to what is meant
+				}
 				return s.Reason == test.want.Reason && s.Status == test.want.Status
 			})
 			last := states[len(states)-1]
