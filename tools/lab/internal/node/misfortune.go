@@ -89,8 +89,12 @@ func (m *misfortune) backup(ctx context.Context, vm *kubevirtv1.VirtualMachine, 
 		},
 		Status: harvesterv1.VirtualMachineBackupStatus{
 			SourceUID: &vm.UID, ReadyToUse: new(false),
-			SourceSpec:    &harvesterv1.VirtualMachineSourceSpec{Spec: vm.Spec},
-			VolumeBackups: []harvesterv1.VolumeBackup{{Name: new("lab"), VolumeName: "lab", CSIDriverName: provisioners()[0], LonghornBackupName: new("lab")}},
+			SourceSpec: &harvesterv1.VirtualMachineSourceSpec{Spec: vm.Spec},
+			VolumeBackups: []harvesterv1.VolumeBackup{{
+				Name: new("lab"), VolumeName: "lab", CSIDriverName: provisioners()[0], LonghornBackupName: new("lab"),
+				// Harvester's webhook dereferences the class.
+				PersistentVolumeClaim: harvesterv1.PersistentVolumeClaimSourceSpec{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("lab")}},
+			}},
 		},
 	}
 	if err := m.ensure(ctx, b, wanted && vm.DeletionTimestamp == nil); err != nil || !wanted || b.UID == "" {
