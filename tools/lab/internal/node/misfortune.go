@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	harvesterv1 "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
@@ -11,10 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/knobs"
 )
+
+// misfortuneLabel names the machine for whose sake an object is there.
+const misfortuneLabel = "lab.dbaas/misfortune"
 
 // misfortune makes the objects of the knobs that need one: a backup in progress, a
 // quota without memory, a condition that is not true.
@@ -23,10 +31,31 @@ type misfortune struct{ *cluster }
 func (m *misfortune) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("misfortune").
 		For(&kubevirtv1.VirtualMachine{}).
-		Watches(onKnobs(m.cluster, &kubevirtv1.VirtualMachineList{}, func(l client.ObjectList) []client.Object {
-			return pointers(l.(*kubevirtv1.VirtualMachineList).Items)
-		})).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(m.concerned), builder.WithPredicates(predicate.NewPredicateFuncs(isKnobs))).
 		Complete(m)
+}
+
+// concerned are the machines that a turned knob may concern: those that exist, those
+// that are to find a quota when they come, and those that left one behind.
+func (m *misfortune) concerned(ctx context.Context, _ client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	add := func(namespace, name string) {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	}
+	for _, o := range knobs.Objects(m.knobData(ctx), knobs.NoQuota) {
+		add(o[0], o[1])
+	}
+	quotas, vms := new(corev1.ResourceQuotaList), new(kubevirtv1.VirtualMachineList)
+	if err := errors.Join(m.live.List(ctx, quotas, client.HasLabels{misfortuneLabel}), m.List(ctx, vms)); err != nil {
+		m.log.Warn("cannot look at the objects of a knob", "error", err)
+	}
+	for _, q := range quotas.Items {
+		add(q.Namespace, q.Labels[misfortuneLabel])
+	}
+	for _, vm := range vms.Items {
+		add(vm.Namespace, vm.Name)
+	}
+	return out
 }
 
 func (m *misfortune) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -56,7 +85,7 @@ func (m *misfortune) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // and Harvester that halts the machine and annotates it.
 func (m *misfortune) quota(ctx context.Context, vm *kubevirtv1.VirtualMachine, wanted bool) error {
 	q := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "lab-" + vm.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "lab-" + vm.Name, Labels: map[string]string{misfortuneLabel: vm.Name}},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("1Mi")}},
 	}
 	return m.ensure(ctx, q, wanted)
