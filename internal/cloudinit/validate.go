@@ -19,8 +19,8 @@ import (
 func (c Config) validate() error {
 	text := map[string]string{"db_name": c.DBName, "master_username": c.MasterUsername}
 	for name, value := range c.Parameters {
-		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(name) {
-			return fmt.Errorf("parameters: %q is not the name of a setting", name)
+		if err := CheckParameterName(name); err != nil {
+			return fmt.Errorf("parameters: %w", err)
 		}
 		text["parameters: "+name] = value
 	}
@@ -39,6 +39,27 @@ func (c Config) validate() error {
 		return errors.New("db_name and master_username must not be empty")
 	}
 	return errors.Join(c.validateWords(), c.validateNetwork(), c.validateSource(), validatePEM("ca_cert", c.CACert))
+}
+
+// CheckParameterName refuses what cannot be the name of a setting of PostgreSQL.
+func CheckParameterName(name string) error {
+	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(name) {
+		return fmt.Errorf("%q is not the name of a setting", name)
+	}
+	return nil
+}
+
+// CheckSource refuses what cannot be the URL of a proxy or mirror of packages.
+func CheckSource(value string) error {
+	// What remains can stand in apt's files as it is.
+	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\;{}", r) }) {
+		return fmt.Errorf("%q holds a character that apt's files cannot", value)
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return fmt.Errorf("%q is not an http or https URL", value)
+	}
+	return nil
 }
 
 // validateWords checks what the guest splits at blanks or uses in paths.
@@ -80,13 +101,8 @@ func (c Config) validateSource() error {
 		if value == "" {
 			continue
 		}
-		// What remains can stand in apt's files as it is.
-		if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\;{}", r) }) {
-			return fmt.Errorf("package_source.%s: %q holds a character that apt's files cannot", field, value)
-		}
-		parsed, err := url.Parse(value)
-		if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-			return fmt.Errorf("package_source.%s: %q is not an http or https URL", field, value)
+		if err := CheckSource(value); err != nil {
+			return fmt.Errorf("package_source.%s: %w", field, err)
 		}
 	}
 	return nil

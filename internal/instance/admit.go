@@ -163,8 +163,15 @@ func (s Spec) differences(wanted Spec) []difference {
 		{FieldImage, s.OSImage, wanted.OSImage},
 		{FieldStorageType, s.StorageType, wanted.StorageType},
 	}
-	if s.NetworkRef != "" { // else there is no VM whose network data could differ
-		all = append(all, difference{FieldStaticNetwork, describeStatic(s.Static), describeStatic(wanted.Static)})
+	if s.NetworkRef != "" { // else there is no VM whose documents could differ
+		all = append(all,
+			difference{FieldStaticNetwork, describeStatic(s.Static), describeStatic(wanted.Static)},
+			difference{FieldParameters, fmt.Sprint(s.Parameters), fmt.Sprint(wanted.Parameters)},
+			difference{FieldExtensions, fmt.Sprint(s.Extensions), fmt.Sprint(wanted.Extensions)},
+			difference{FieldAllowedCIDRs, describeNetworks(s.AllowedCIDRs), describeNetworks(wanted.AllowedCIDRs)},
+			difference{FieldDNSNames, fmt.Sprint(s.DNSNames), fmt.Sprint(wanted.DNSNames)},
+			difference{FieldSSHPublicKeys, fmt.Sprint(s.SSHPublicKeys), fmt.Sprint(wanted.SSHPublicKeys)},
+		)
 	}
 	return slices.DeleteFunc(all, func(d difference) bool { return d.stands == "" || d.stands == d.wanted })
 }
@@ -176,6 +183,13 @@ func describeStatic(s *cloudinit.Static) string {
 		return "DHCP"
 	}
 	return fmt.Sprintf("%s via %s, nameservers %v, search domains %v", s.Address, s.Gateway, s.Nameservers, slices.Clip(s.SearchDomains))
+}
+
+func describeNetworks(networks []string) string {
+	if networks == nil {
+		return "every network"
+	}
+	return fmt.Sprint(networks)
 }
 
 func (st *standing) differs(where string, d difference) error {

@@ -24,6 +24,12 @@ func guestConfig(spec Spec, held credentials) cloudinit.Config {
 		DBName:         spec.DBName,
 		DataGiB:        spec.StorageGiB,
 		CACert:         held.CACert,
+		Parameters:     spec.Parameters,
+		Extensions:     spec.Extensions,
+		AllowedCIDRs:   spec.AllowedCIDRs,
+		DNSNames:       spec.DNSNames,
+		SSHPublicKeys:  spec.SSHPublicKeys,
+		PackageSource:  spec.PackageSource,
 	}
 }
 

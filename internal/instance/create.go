@@ -106,7 +106,7 @@ func (a ascent) known() Instance {
 		VCPU:           a.spec.Class.VCPU,
 		MemoryMiB:      a.spec.Class.MemoryMiB,
 		MaxConnections: a.spec.Class.MaxConnections,
-		StaticKnown:    true,
+		GuestKnown:     true,
 	}
 	if !a.spec.ManagePassword {
 		i.MasterPassword = a.stands.held.Password
@@ -184,6 +184,8 @@ func (a ascent) desired() vm.Desired {
 		DBName:        a.spec.DBName, MasterUsername: a.stands.held.User, Port: a.spec.Port,
 		PasswordMode:       passwordMode(a.spec.ManagePassword),
 		DeletionProtection: a.spec.DeletionProtection,
+		Retain:             a.spec.Retain,
+		Tags:               a.spec.Tags,
 		ConfigHash:         guestConfig(a.spec, a.stands.held).Hash(),
 	}
 }

@@ -23,6 +23,11 @@ const (
 	FieldImage          Field = "os_image"
 	FieldStorageType    Field = "storage_type"
 	FieldStaticNetwork  Field = "static_network"
+	FieldParameters     Field = "parameters"
+	FieldExtensions     Field = "extensions"
+	FieldAllowedCIDRs   Field = "allowed_cidrs"
+	FieldDNSNames       Field = "dns_names"
+	FieldSSHPublicKeys  Field = "ssh_public_keys"
 	FieldManagePassword Field = "manage_master_user_password"
 	FieldProtection     Field = "deletion_protection"
 )

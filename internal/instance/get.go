@@ -80,7 +80,7 @@ func (st *standing) instance(state vm.State) (*Instance, error) {
 		MaxConnections:  spec.Class.MaxConnections,
 		EverAvailable:   st.everAvailable(),
 		OperatorManaged: st.operatorManaged(),
-		StaticKnown:     st.cloudInit != nil,
+		GuestKnown:      st.cloudInit != nil,
 	}
 	if i.EverAvailable {
 		// The guest becomes ready with the requested major only, never another.

@@ -47,8 +47,22 @@ type Spec struct {
 	StorageType string
 	Static      *cloudinit.Static // nil = DHCP
 
+	// Parameters are the owner's settings in postgresql.conf, nil for none.
+	Parameters map[string]string
+	// The following are sorted sets, nil when empty; only of AllowedCIDRs nil
+	// means every network, and empty, but not nil, none.
+	Extensions    []string
+	AllowedCIDRs  []string
+	DNSNames      []string
+	SSHPublicKeys []string
+	PackageSource cloudinit.PackageSource
+
 	ManagePassword     bool
 	DeletionProtection bool
+	// Retain says that a delete keeps the data volume and the credentials Secret.
+	Retain bool
+	// Tags are shown by Harvester; nil for none.
+	Tags map[string]string
 }
 
 // Key returns the name under which the wanted instance stands.
@@ -93,9 +107,9 @@ type Instance struct {
 	// EverAvailable says whether the instance served at least once. Until then
 	// there is no data to protect.
 	EverAvailable bool
-	// StaticKnown says whether Static was read; false when the object that
-	// records it is gone, and then nil does not mean DHCP.
-	StaticKnown bool
+	// GuestKnown says whether what the guest applies was read, and Static; false
+	// when the Secret that records it is gone, and then nil does not mean DHCP.
+	GuestKnown bool
 	// OperatorManaged says that the DBaaS operator made the instance: it can be
 	// read, never changed or deleted from here.
 	OperatorManaged bool

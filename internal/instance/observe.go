@@ -26,6 +26,7 @@ func (st *standing) spec() (Spec, error) {
 		record = vm.ReadRecord(st.vm)
 		spec.NetworkRef = vm.NetworkRef(st.vm)
 		spec.Class.VCPU, spec.Class.MemoryMiB = vm.Shape(st.vm)
+		spec.Tags = vm.Tags(st.vm)
 	case st.data != nil:
 		record = vm.ReadRecord(st.data)
 	}
@@ -36,6 +37,7 @@ func (st *standing) spec() (Spec, error) {
 	spec.Port = record.Port
 	spec.OSImage = record.OSImage
 	spec.DeletionProtection = record.DeletionProtection
+	spec.Retain = record.Retain
 	spec.ManagePassword = record.PasswordMode == vm.PasswordManaged
 	if err := st.specStorage(&spec); err != nil {
 		return Spec{}, err
@@ -92,6 +94,10 @@ func (st *standing) specGuest(spec *Spec) error {
 		return fault(keyUserData)
 	}
 	spec.Class.MaxConnections = config.MaxConnections
+	spec.Parameters = config.Parameters
+	spec.Extensions, spec.DNSNames, spec.SSHPublicKeys = config.Extensions, config.DNSNames, config.SSHPublicKeys
+	spec.AllowedCIDRs = config.AllowedCIDRs
+	spec.PackageSource = config.PackageSource
 	return nil
 }
 

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 func instanceComputed() map[string]schema.Attribute {
@@ -41,6 +42,7 @@ func instanceComputed() map[string]schema.Attribute {
 		"memory_mib":            schema.Int64Attribute{Computed: true, MarkdownDescription: "Memory of the instance in MiB (2²⁰ bytes)."},
 		"max_connections":       schema.Int64Attribute{Computed: true, MarkdownDescription: "PostgreSQL's `max_connections`, which the class sets."},
 		"engine_version_actual": computed("Major version of PostgreSQL that the guest became ready with; null until it was ready once."),
+		"tags_all":              schema.MapAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "All tags of the instance: the provider's `default_tags` and `tags`."},
 		"resources": schema.SingleNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "Names of the objects on the cluster, in the instance's namespace.",

@@ -30,6 +30,7 @@ func (r *instanceResource) Create(ctx context.Context, req resource.CreateReques
 		return
 	}
 	plan.fillDefaults(config, r.namespace)
+	plan.TagsAll = allTags(plan.Tags, r.tags)
 	size := r.planClass(&plan, &resp.Diagnostics)
 	if size == nil {
 		return
@@ -45,7 +46,7 @@ func (r *instanceResource) Create(ctx context.Context, req resource.CreateReques
 	defer cancel()
 
 	save := func(in *instance.Instance) {
-		m := modelOf(in, plan)
+		m := modelOf(in, plan, r.tags)
 		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, m)...)
 		setIdentity(ctx, resp.Identity, &m, &resp.Diagnostics)
 	}
@@ -74,7 +75,7 @@ func (r *instanceResource) refresh(ctx context.Context, state *model, resp *reso
 		report(&resp.Diagnostics, "Cannot read instance "+state.key().String(), err)
 		return
 	}
-	m := modelOf(in, *state)
+	m := modelOf(in, *state, r.tags)
 	if known := state.InstanceID.ValueString(); known != "" && known != in.InstanceID {
 		resp.Diagnostics.AddWarning("Another instance stands under this name",
 			fmt.Sprintf("%s has the instance id %s, the state's is %s: it was made anew outside of this state. Nothing here changes or deletes it; `terraform state rm` and `terraform import` take it over.", state.key(), in.InstanceID, known))
@@ -96,7 +97,7 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 	setIdentity(ctx, resp.Identity, &state, &resp.Diagnostics)
 	// What was unknown at plan is known now: compare it before any write.
 	settled := plan
-	update{state: state, config: config, plan: &settled, diags: &resp.Diagnostics}.settle()
+	update{state: state, config: config, plan: &settled, tags: r.tags, diags: &resp.Diagnostics}.settle()
 	if resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
@@ -112,10 +113,10 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 	switch {
 	case err != nil && changed != nil:
 		// What was not done must show in the next plan, so nothing is promised.
-		resp.Diagnostics.Append(resp.State.Set(ctx, modelOf(changed, plan))...)
+		resp.Diagnostics.Append(resp.State.Set(ctx, modelOf(changed, plan, r.tags))...)
 	case err != nil:
 	case changed != nil:
-		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, modelOf(changed, plan))...)
+		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, modelOf(changed, plan, r.tags))...)
 	default:
 		resp.Diagnostics.Append(resp.State.Set(ctx, settled)...)
 	}

@@ -85,6 +85,7 @@ func (r *instanceResource) planCreate(ctx context.Context, req resource.ModifyPl
 	if plan.ManagePassword.ValueBool() {
 		plan.MasterPassword = types.StringNull()
 	}
+	plan.TagsAll = allTags(plan.Tags, r.tags)
 	size := r.planClass(&plan, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if resp.Diagnostics.HasError() || r.store == nil || size == nil || !plan.settled() {
@@ -156,6 +157,6 @@ func (r *instanceResource) planUpdate(ctx context.Context, req resource.ModifyPl
 		return
 	}
 	resp.Diagnostics.Append(setIntent(ctx, resp.Private, instance.IntentOther)...)
-	update{state: state, config: config, plan: &plan, diags: &resp.Diagnostics}.settle()
+	update{state: state, config: config, plan: &plan, tags: r.tags, diags: &resp.Diagnostics}.settle()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }

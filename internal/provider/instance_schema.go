@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/mapdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
@@ -25,6 +27,7 @@ func (r *instanceResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 	attributes := map[string]schema.Attribute{}
 	maps.Copy(attributes, instanceRequired())
 	maps.Copy(attributes, instanceCreateOnly())
+	maps.Copy(attributes, instanceGuest())
 	maps.Copy(attributes, instanceChangeable())
 	maps.Copy(attributes, instanceComputed())
 	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
@@ -170,6 +173,18 @@ func instanceChangeable() map[string]schema.Attribute {
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Keep the generated master password in the credentials Secret only: `master_password` is then null and nothing secret is in state or plan. " +
 				"Default `false`: it is in the Secret and in `master_password`. A change takes effect in place, without a restart, and does not change the password.",
+		},
+		"deletion_policy": schema.StringAttribute{
+			Optional: true, Computed: true, Default: stringdefault.StaticString(policyDelete),
+			MarkdownDescription: "What a destroy does with the data: `delete`, the default, or `retain`, which keeps the data volume and the credentials Secret; " +
+				"an instance of the same name, created later, takes them over. A change takes effect in place, without a restart.",
+			Validators: []validator.String{stringvalidator.OneOf(policyDelete, policyRetain)},
+		},
+		"tags": schema.MapAttribute{
+			ElementType: types.StringType, Optional: true, Computed: true, Default: mapdefault.StaticValue(types.MapValueMust(types.StringType, nil)),
+			MarkdownDescription: "Tags, which Harvester shows at the virtual machine: labels `tag.harvesterhci.io/KEY`. They go before the provider's `default_tags`. " +
+				"A change takes effect in place, without a restart.",
+			Validators: []validator.Map{entries("a tag", checkTag)},
 		},
 		"deletion_protection": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),

@@ -32,6 +32,10 @@ func (m *model) spec(ctx context.Context, c class.Class) (instance.Spec, error) 
 	if err != nil {
 		return instance.Spec{}, err
 	}
+	source, err := m.source(ctx)
+	if err != nil {
+		return instance.Spec{}, err
+	}
 	return instance.Spec{
 		Namespace: m.Namespace.ValueString(), Name: m.Name.ValueString(),
 		ClassName: m.InstanceClass.ValueString(), Class: c,
@@ -45,8 +49,17 @@ func (m *model) spec(ctx context.Context, c class.Class) (instance.Spec, error) 
 		StorageType:    m.StorageType.ValueString(),
 		Static:         static,
 
+		Parameters:    textMap(m.Parameters),
+		Extensions:    texts(m.Extensions),
+		AllowedCIDRs:  m.networks(),
+		DNSNames:      texts(m.DNSNames),
+		SSHPublicKeys: texts(m.SSHPublicKeys),
+		PackageSource: source,
+
 		ManagePassword:     m.ManagePassword.ValueBool(),
 		DeletionProtection: m.DeletionProtection.ValueBool(),
+		Retain:             m.DeletionPolicy.ValueString() == policyRetain,
+		Tags:               textMap(m.TagsAll),
 	}, nil
 }
 
@@ -84,7 +97,7 @@ func (m *model) static(ctx context.Context) (*cloudinit.Static, error) {
 // modelOf is the state of an instance that was read. From what Terraform held
 // before, it keeps what the cluster does not have: timeouts, the spelling of
 // names, and what was lost there on purpose.
-func modelOf(in *instance.Instance, before model) model {
+func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 	m := model{
 		Name: types.StringValue(in.Name), Namespace: types.StringValue(in.Namespace),
 		InstanceClass:    presence(in.ClassName),
@@ -98,8 +111,18 @@ func modelOf(in *instance.Instance, before model) model {
 		StorageType:      presence(in.StorageType),
 		StaticNetwork:    staticOf(in.Static),
 
+		Parameters:    mapOf(in.Parameters),
+		Extensions:    setOf(in.Extensions),
+		AllowedCIDRs:  networksOf(in.AllowedCIDRs),
+		DNSNames:      setOf(in.DNSNames),
+		SSHPublicKeys: setOf(in.SSHPublicKeys),
+		PackageSource: sourceOf(in.PackageSource),
+
 		ManagePassword:     types.BoolValue(in.ManagePassword),
 		DeletionProtection: types.BoolValue(in.DeletionProtection),
+		DeletionPolicy:     policyOf(in.Retain),
+		Tags:               ownTags(in.Tags, before, defaultTags),
+		TagsAll:            mapOf(in.Tags),
 		Timeouts:           before.Timeouts,
 
 		ID:         types.StringValue(in.Key().String()),
@@ -112,8 +135,8 @@ func modelOf(in *instance.Instance, before model) model {
 		MasterUserSecret:    secretOf(in),
 		Resources:           resourcesOf(in),
 	}
-	if !in.StaticKnown && !before.StaticNetwork.IsUnknown() && !before.StaticNetwork.IsNull() {
-		m.StaticNetwork = before.StaticNetwork
+	if !in.GuestKnown {
+		m.keepGuest(before)
 	}
 	m.keepSpelling(before)
 	m.setConnection(in, before)

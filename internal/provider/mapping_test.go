@@ -20,13 +20,16 @@ func orders() *instance.Instance {
 			Namespace: "tenant-acme", Name: "orders", ClassName: "db.t3.micro",
 			Class: class.Class{VCPU: 1, MemoryMiB: 1024, MaxConnections: 50}, StorageGiB: 10,
 			NetworkRef: "default/vm-net-100", EngineVersion: "16", DBName: "orders", MasterUsername: "dbadmin", Port: 5432,
-			OSImage: "debian", StorageType: "longhorn", DeletionProtection: true,
+			OSImage: "debian", StorageType: "longhorn", DeletionProtection: true, Retain: true,
+			Parameters: map[string]string{"work_mem": "16MB"}, Extensions: []string{"pg_trgm", "pgcrypto"}, AllowedCIDRs: []string{"10.0.0.0/8"},
+			DNSNames: []string{"orders.example.com"}, SSHPublicKeys: []string{"ssh-ed25519 AAAA me"},
+			PackageSource: cloudinit.PackageSource{APTProxy: "http://proxy:3142"}, Tags: map[string]string{"team": "payments"},
 			Static: &cloudinit.Static{
 				Address: netip.MustParsePrefix("2001:db8::2/64"), Gateway: netip.MustParseAddr("2001:db8::1"),
 				Nameservers: []netip.Addr{netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("1.1.1.1")},
 			},
 		},
-		InstanceID: "id", OwnerID: "owner", Names: vm.NamesOf("orders"), StaticKnown: true,
+		InstanceID: "id", OwnerID: "owner", Names: vm.NamesOf("orders"), GuestKnown: true,
 		Status: "available", Address: "2001:db8::2",
 		CACertPEM: "PEM", CAValidUntil: time.Date(2036, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600)), MasterPassword: "generated",
 		SecretStatus: instance.SecretActive, VCPU: 1, MemoryMiB: 1024, MaxConnections: 50, EngineVersionActual: "16",
@@ -35,7 +38,7 @@ func orders() *instance.Instance {
 
 func TestWhatWasReadMakesTheSpecThatMadeIt(t *testing.T) {
 	read := orders()
-	m := modelOf(read, model{})
+	m := modelOf(read, model{}, types.MapNull(types.StringType))
 	got, err := m.spec(t.Context(), read.Class)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +49,7 @@ func TestWhatWasReadMakesTheSpecThatMadeIt(t *testing.T) {
 }
 
 func TestConnectionIsRenderedForClients(t *testing.T) {
-	m := modelOf(orders(), model{})
+	m := modelOf(orders(), model{}, types.MapNull(types.StringType))
 	got := map[string]string{}
 	for name, value := range map[string]types.String{
 		"id": m.ID, "address": m.Address, "endpoint": m.Endpoint, "connection_uri": m.ConnectionURI, "jdbc_url": m.JDBCURL, "ca_valid_until": m.CAValidUntil,
@@ -65,7 +68,7 @@ func TestConnectionIsRenderedForClients(t *testing.T) {
 }
 
 func TestReadKeepsWhatTheClusterDoesNotHave(t *testing.T) {
-	before := modelOf(orders(), model{})
+	before := modelOf(orders(), model{}, types.MapNull(types.StringType))
 	for story, test := range map[string]struct {
 		change func(*instance.Instance)
 		value  func(model) types.String
@@ -96,7 +99,7 @@ func TestReadKeepsWhatTheClusterDoesNotHave(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			read := orders()
 			test.change(read)
-			if got := test.value(modelOf(read, before)); !got.Equal(test.want) {
+			if got := test.value(modelOf(read, before, types.MapNull(types.StringType))); !got.Equal(test.want) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -104,23 +107,23 @@ func TestReadKeepsWhatTheClusterDoesNotHave(t *testing.T) {
 }
 
 func TestReadKeepsHowNamesWereWritten(t *testing.T) {
-	before := modelOf(orders(), model{})
+	before := modelOf(orders(), model{}, types.MapNull(types.StringType))
 	before.OSImage = types.StringValue("default/debian")
 	before.NetworkRef = types.StringValue("vlan")
 	read := orders()
 	read.NetworkRef = "tenant-acme/vlan"
-	m := modelOf(read, before)
+	m := modelOf(read, before, types.MapNull(types.StringType))
 	if got := m.OSImage.ValueString() + " " + m.NetworkRef.ValueString(); got != "default/debian vlan" {
 		t.Errorf("written as %q", got)
 	}
 	read.NetworkRef = "default/vlan"
-	if got := modelOf(read, before).NetworkRef.ValueString(); got != "default/vlan" {
+	if got := modelOf(read, before, types.MapNull(types.StringType)).NetworkRef.ValueString(); got != "default/vlan" {
 		t.Errorf("another network is hidden: %q", got)
 	}
 }
 
 func TestWhatIsNotRecordedIsNull(t *testing.T) {
-	m := modelOf(&instance.Instance{Spec: instance.Spec{Namespace: "a", Name: "b"}, OperatorManaged: true}, model{})
+	m := modelOf(&instance.Instance{Spec: instance.Spec{Namespace: "a", Name: "b"}, OperatorManaged: true}, model{}, types.MapNull(types.StringType))
 	for name, isNull := range map[string]bool{
 		"engine_version": m.EngineVersion.IsNull(), "port": m.Port.IsNull(), "static_network": m.StaticNetwork.IsNull(),
 		"address": m.Address.IsNull(), "connection_uri": m.ConnectionURI.IsNull(), "master_password": m.MasterPassword.IsNull(),

@@ -24,8 +24,17 @@ type model struct {
 	StorageType    types.String `tfsdk:"storage_type"`
 	StaticNetwork  types.Object `tfsdk:"static_network"`
 
+	Parameters    types.Map    `tfsdk:"parameters"`
+	Extensions    types.Set    `tfsdk:"extensions"`
+	AllowedCIDRs  types.Set    `tfsdk:"allowed_cidrs"`
+	DNSNames      types.Set    `tfsdk:"dns_names"`
+	SSHPublicKeys types.Set    `tfsdk:"ssh_public_keys"`
+	PackageSource types.Object `tfsdk:"package_source"`
+
 	ManagePassword     types.Bool     `tfsdk:"manage_master_user_password"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	DeletionPolicy     types.String   `tfsdk:"deletion_policy"`
+	Tags               types.Map      `tfsdk:"tags"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 
 	ID                  types.String `tfsdk:"id"`
@@ -45,6 +54,7 @@ type model struct {
 	MemoryMiB           types.Int64  `tfsdk:"memory_mib"`
 	MaxConnections      types.Int64  `tfsdk:"max_connections"`
 	EngineVersionActual types.String `tfsdk:"engine_version_actual"`
+	TagsAll             types.Map    `tfsdk:"tags_all"`
 	Resources           types.Object `tfsdk:"resources"`
 }
 
@@ -60,6 +70,14 @@ func staticNetworkTypes() map[string]attr.Type {
 	list := types.ListType{ElemType: types.StringType}
 	return map[string]attr.Type{"address": types.StringType, "gateway": types.StringType, "nameservers": list, "search_domains": list}
 }
+
+// packageSource is the object package_source.
+type packageSource struct {
+	APTProxy   types.String `tfsdk:"apt_proxy"`
+	PGDGMirror types.String `tfsdk:"pgdg_mirror"`
+}
+
+func packageSourceTypes() map[string]attr.Type { return stringTypes("apt_proxy", "pgdg_mirror") }
 
 func masterUserSecretTypes() map[string]attr.Type {
 	return stringTypes("name", "namespace", "status", "reason")
@@ -82,13 +100,14 @@ func stringTypes(names ...string) map[string]attr.Type {
 func (m *model) settled() bool {
 	for _, v := range []attr.Value{
 		m.Name, m.Namespace, m.InstanceClass, m.AllocatedStorage, m.NetworkRef, m.EngineVersion, m.DBName,
-		m.MasterUsername, m.Port, m.OSImage, m.StorageType, m.ManagePassword, m.DeletionProtection,
+		m.MasterUsername, m.Port, m.OSImage, m.StorageType, m.ManagePassword, m.DeletionProtection, m.DeletionPolicy,
+		m.Parameters, m.Extensions, m.AllowedCIDRs, m.DNSNames, m.SSHPublicKeys, m.TagsAll,
 	} {
-		if v.IsUnknown() || v.IsNull() {
+		if v.IsNull() || !wholly(v) {
 			return false
 		}
 	}
-	return wholly(m.StaticNetwork)
+	return wholly(m.StaticNetwork) && wholly(m.PackageSource)
 }
 
 // wholly says whether a value and all in it is known.
@@ -104,6 +123,8 @@ func wholly(v attr.Value) bool {
 			}
 		}
 	case types.List:
+		return !slices.ContainsFunc(v.Elements(), partly)
+	case types.Set:
 		return !slices.ContainsFunc(v.Elements(), partly)
 	case types.Map:
 		for _, part := range v.Elements() {

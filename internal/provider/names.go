@@ -12,6 +12,12 @@ import (
 // characters of a Service's name.
 const maxName = 52
 
+// The values of deletion_policy.
+const (
+	policyDelete = "delete"
+	policyRetain = "retain"
+)
+
 // Patterns are compiled on use: they are small, and a package-level variable
 // would be initialised by every start of the provider.
 func dnsLabel() *regexp.Regexp  { return regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`) }

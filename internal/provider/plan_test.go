@@ -26,6 +26,8 @@ func standing() map[string]any {
 		"name": "orders", "namespace": "tenant-acme", "instance_class": "db.t3.micro", "allocated_storage": 10,
 		"network_ref": "default/vm-net-100", "engine_version": "16", "db_name": "orders", "master_username": "dbadmin", "port": 5432,
 		"os_image": "debian", "storage_type": "longhorn", "manage_master_user_password": false, "deletion_protection": false,
+		"deletion_policy": "delete", "tags": map[string]any{}, "tags_all": map[string]any{},
+		"parameters": map[string]any{}, "extensions": []any{}, "dns_names": []any{}, "ssh_public_keys": []any{}, "allowed_cidrs": []any{"0.0.0.0/0", "::/0"},
 		"id": "tenant-acme/orders", "instance_id": "11111111-1111-1111-1111-111111111111", "owner_id": "22222222-2222-2222-2222-222222222222",
 		"status": "available", "address": "10.50.0.42", "endpoint": "10.50.0.42:5432",
 		"connection_uri": "postgresql://dbadmin@10.50.0.42:5432/orders?sslmode=verify-full",

@@ -17,6 +17,7 @@ import (
 type update struct {
 	state, config model
 	plan          *model
+	tags          types.Map // the provider's default_tags
 	diags         *diag.Diagnostics
 }
 
@@ -50,6 +51,8 @@ func (u update) settle() {
 	u.settleCreateOnly()
 	u.settleSize()
 	u.plan.keepComputed(u.state)
+	u.settleTags()
+	u.settleGuest()
 	if !u.config.ManagePassword.IsUnknown() && !u.plan.ManagePassword.Equal(u.state.ManagePassword) {
 		// Switching the mode shows or hides the password; it does not change it.
 		u.plan.MasterPassword = types.StringUnknown()
@@ -137,6 +140,25 @@ func (u update) settleSize() {
 			fmt.Sprintf("The data volume has %s GiB; the configuration says %s.", s.AllocatedStorage, c.AllocatedStorage),
 			why, fmt.Sprintf("Write %s.", show("allocated_storage", s.AllocatedStorage)))
 	}
+}
+
+// settleGuest refuses what this version does not do yet.
+func (u update) settleGuest() {
+	for name, change := range map[string][2]attr.Value{
+		"parameters": {u.state.Parameters, u.plan.Parameters}, "extensions": {u.state.Extensions, u.plan.Extensions},
+		"allowed_cidrs": {u.state.AllowedCIDRs, u.plan.AllowedCIDRs}, "dns_names": {u.state.DNSNames, u.plan.DNSNames},
+		"ssh_public_keys": {u.state.SSHPublicKeys, u.plan.SSHPublicKeys}, "package_source": {u.state.PackageSource, u.plan.PackageSource},
+		"tags": {u.state.TagsAll, u.plan.TagsAll}, "deletion_policy": {u.state.DeletionPolicy, u.plan.DeletionPolicy},
+	} {
+		if wholly(change[1]) && !change[0].Equal(change[1]) {
+			refused(u.diags, path.Root(name), "Cannot change "+name, "This version of the provider does not change it for an instance that stands.")
+		}
+	}
+}
+
+// settleTags plans all tags.
+func (u update) settleTags() {
+	u.plan.TagsAll = allTags(u.plan.Tags, u.tags)
 }
 
 // refuseOperators refuses a change of what the DBaaS operator made. What is

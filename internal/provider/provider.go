@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/class"
 	"github.com/wso2/terraform-provider-dbaas/internal/cluster"
@@ -33,6 +34,8 @@ type backend struct {
 	namespace string
 	// classes is nil while instance_classes is not known.
 	classes class.Catalogue
+	// tags are the provider's default_tags, unknown while not known.
+	tags types.Map
 }
 
 // New returns the provider's constructor. Version is the release, or "dev".
@@ -68,6 +71,7 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 		return
 	}
 	back := new(backend)
+	back.tags = config.DefaultTags
 	resp.ResourceData = back
 
 	if wholly(config.InstanceClasses) {

@@ -32,6 +32,7 @@ type providerModel struct {
 	ProxyURL             types.String `tfsdk:"proxy_url"`
 	Namespace            types.String `tfsdk:"namespace"`
 	InstanceClasses      types.Map    `tfsdk:"instance_classes"`
+	DefaultTags          types.Map    `tfsdk:"default_tags"`
 }
 
 // addedClass is one element of instance_classes.
@@ -114,6 +115,10 @@ func (p *dbaas) Schema(_ context.Context, _ provider.SchemaRequest, resp *provid
 			"namespace": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{text("a DNS label", checkNamespace)},
 				MarkdownDescription: "Namespace of instances that do not name one. Default: the kubeconfig context's, else `default`. Environment: `KUBE_NAMESPACE`.",
+			},
+			"default_tags": schema.MapAttribute{
+				ElementType: types.StringType, Optional: true, Validators: []validator.Map{entries("a tag", checkTag)},
+				MarkdownDescription: "Tags of every instance; an instance's own `tags` go before them.",
 			},
 			"instance_classes": schema.MapNestedAttribute{
 				Optional:            true,

@@ -50,11 +50,56 @@ func TestInvalidConfigurationIsRefusedAtItsArgument(t *testing.T) {
 		{"no nameserver", static(map[string]any{"nameservers": []any{}}), "static_network", "at least 1"},
 		{"nameserver by name", static(map[string]any{"nameservers": []any{"ns.example.com"}}), "static_network", "not an IP address"},
 		{"empty search list", static(map[string]any{"search_domains": []any{}}), "static_network", "at least 1"},
+		{"the provider's port", map[string]any{"parameters": map[string]any{"port": "1"}}, "parameters", "set by the provider"},
+		{"the provider's TLS", map[string]any{"parameters": map[string]any{"ssl_ciphers": "all"}}, "parameters", "ssl*"},
+		{"capital letters do not hide a setting", map[string]any{"parameters": map[string]any{"Listen_Addresses": "*"}}, "parameters", "set by the provider"},
+		{"path of a file", map[string]any{"parameters": map[string]any{"hba_file": "/tmp/x"}}, "parameters", "*_file"},
+		{"command", map[string]any{"parameters": map[string]any{"archive_cleanup_command": "rm"}}, "parameters", "set by the provider"},
+		{"library", map[string]any{"parameters": map[string]any{"shared_preload_libraries": "x"}}, "parameters", "*_libraries"},
+		{"include", map[string]any{"parameters": map[string]any{"include_if_exists": "x"}}, "parameters", "include*"},
+		{"data at risk", map[string]any{"parameters": map[string]any{"fsync": "off"}}, "parameters", "endanger"},
+		{"no setting", map[string]any{"parameters": map[string]any{"work mem": "1"}}, "parameters", "not the name of a setting"},
+		{"NUL in a value", map[string]any{"parameters": map[string]any{"work_mem": "1\x00"}}, "parameters", "NUL"},
+		{"one setting twice", map[string]any{"parameters": map[string]any{"work_mem": "1MB", "Work_mem": "2MB"}}, "parameters", "one setting"},
+		{"null value", map[string]any{"parameters": map[string]any{"work_mem": nil}}, "parameters", "Leave it out"},
+		{"extension that reads files", map[string]any{"extensions": []any{"file_fdw"}}, "extensions", "pg_stat_statements"},
+		{"address without network", map[string]any{"allowed_cidrs": []any{"10.0.0.7"}}, "allowed_cidrs", "10.0.0.7/32"},
+		{"network with host bits", map[string]any{"allowed_cidrs": []any{"10.0.0.7/8"}}, "allowed_cidrs", "must be written 10.0.0.0/8"},
+		{"address as a name", map[string]any{"dns_names": []any{"10.0.0.7"}}, "dns_names", "every address"},
+		{"name with underscore", map[string]any{"dns_names": []any{"a_b.example.com"}}, "dns_names", "not a DNS name"},
+		{"long label", map[string]any{"dns_names": []any{strings.Repeat("a", 64) + ".example.com"}}, "dns_names", "not a DNS name"},
+		{"no key", map[string]any{"ssh_public_keys": []any{"ssh-ed25519 nonsense"}}, "ssh_public_keys", "authorized_keys"},
+		{"key with newline", map[string]any{"ssh_public_keys": []any{sshKey + "\n"}}, "ssh_public_keys", "trimspace"},
+		{"key with options", map[string]any{"ssh_public_keys": []any{"no-pty " + sshKey}}, "ssh_public_keys", "options"},
+		{"two keys in one", map[string]any{"ssh_public_keys": []any{sshKey + "\n" + sshKey}}, "ssh_public_keys", "one line"},
+		{"empty source", map[string]any{"package_source": map[string]any{}}, "package_source", "leave package_source out"},
+		{"proxy without scheme", map[string]any{"package_source": map[string]any{"apt_proxy": "proxy:3142"}}, "package_source", "not an http or https URL"},
+		{"mirror with a quote", map[string]any{"package_source": map[string]any{"pgdg_mirror": "http://a/\""}}, "package_source", "apt's files"},
+		{"tag with slash", map[string]any{"tags": map[string]any{"a/b": "c"}}, "tags", "not usable as the key"},
+		{"tag with a sentence", map[string]any{"tags": map[string]any{"a": "b c"}}, "tags", "cannot have the value"},
+		{"policy of others", map[string]any{"deletion_policy": "snapshot"}, "deletion_policy", "retain"},
 		{"timeout without unit", map[string]any{"timeouts": map[string]any{"create": "30"}}, "timeouts", "Duration"},
 	} {
 		t.Run(test.story, func(t *testing.T) {
 			told(t, newWire(t, nil).validate(with(minimal(), test.changes)), test.attribute, test.text)
 		})
+	}
+}
+
+// A public key that belongs to nobody.
+const sshKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6mIHiqRYdU9v9Sl3SkB6PcXSxOWR4vUfTTLH8kdIbm somebody@example.com"
+
+func TestPrivateKeyIsNotQuoted(t *testing.T) {
+	const secret = "b3BlbnNzaC1rZXktdjEAAAAA"
+	pasted := "-----BEGIN OPENSSH PRIVATE KEY-----\n" + secret + "\n-----END OPENSSH PRIVATE KEY-----"
+	told := newWire(t, nil).validate(with(minimal(), map[string]any{"ssh_public_keys": []any{pasted, secret}}))
+	if len(told) != 2 {
+		t.Errorf("%d errors, want one for each element", len(told))
+	}
+	for _, d := range told {
+		if strings.Contains(d.Summary+d.Detail+d.Attribute.String(), secret) {
+			t.Error("the error repeats the key")
+		}
 	}
 }
 
@@ -67,6 +112,19 @@ func TestValidConfigurationIsAccepted(t *testing.T) {
 		"all unknown": {
 			"name": unknown{}, "instance_class": unknown{}, "allocated_storage": unknown{}, "network_ref": unknown{}, "namespace": unknown{},
 			"engine_version": unknown{}, "db_name": unknown{}, "port": unknown{}, "static_network": unknown{}, "deletion_protection": unknown{},
+		},
+		"what the guest applies": {
+			"parameters": map[string]any{"work_mem": "16MB", "TimeZone": "UTC", "pg_stat_statements.max": "1000", "search_path": `"$user", public`},
+			"extensions": []any{"pg_stat_statements", "uuid-ossp"}, "allowed_cidrs": []any{"10.0.0.0/8", "fd00::/8", "10.0.0.7/32"},
+			"dns_names": []any{"orders.example.com", "*.db.example.com", "orders"}, "ssh_public_keys": []any{sshKey},
+			"package_source": map[string]any{"apt_proxy": "http://proxy.example.com:3142"}, "tags": map[string]any{"team": "payments", "empty": ""},
+		},
+		"nothing for the guest": {
+			"parameters": map[string]any{}, "extensions": []any{}, "allowed_cidrs": []any{}, "dns_names": []any{}, "ssh_public_keys": []any{}, "tags": map[string]any{},
+		},
+		"guest partly unknown": {
+			"parameters": map[string]any{"work_mem": unknown{}}, "extensions": []any{unknown{}}, "allowed_cidrs": unknown{}, "ssh_public_keys": []any{unknown{}},
+			"package_source": map[string]any{"apt_proxy": unknown{}}, "tags": map[string]any{"a": unknown{}},
 		},
 		"static network partly unknown": {"static_network": map[string]any{"address": unknown{}, "gateway": "10.0.0.1", "nameservers": unknown{}}},
 		"static network of two": {"static_network": map[string]any{

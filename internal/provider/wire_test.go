@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -131,7 +132,12 @@ func valueOf(t *testing.T, typ tftypes.Type, plain any) tftypes.Value {
 	case []any:
 		elements := make([]tftypes.Value, len(plain))
 		for i, element := range plain {
-			elements[i] = valueOf(t, typ.(tftypes.List).ElementType, element)
+			switch typ := typ.(type) {
+			case tftypes.Set:
+				elements[i] = valueOf(t, typ.ElementType, element)
+			default:
+				elements[i] = valueOf(t, typ.(tftypes.List).ElementType, element)
+			}
 		}
 		return tftypes.NewValue(typ, elements)
 	case map[string]any:
@@ -182,12 +188,15 @@ func plainOf(t *testing.T, value tftypes.Value) any {
 		must(value.As(&n))
 		i, _ := n.Int64()
 		return int(i)
-	case typ.Is(tftypes.List{}):
+	case typ.Is(tftypes.List{}), typ.Is(tftypes.Set{}):
 		var elements []tftypes.Value
 		must(value.As(&elements))
 		plain := make([]any, len(elements))
 		for i, element := range elements {
 			plain[i] = plainOf(t, element)
+		}
+		if typ.Is(tftypes.Set{}) {
+			slices.SortFunc(plain, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
 		return plain
 	default:

@@ -43,6 +43,8 @@ type Desired struct {
 	PasswordMode   PasswordMode
 	// DeletionProtection guards what was ever available.
 	DeletionProtection bool
+	// Retain keeps data volume and credentials when the instance is deleted.
+	Retain bool
 	// ConfigHash is the hash of the configuration in the cloud-init Secret.
 	ConfigHash string
 	// DataVolumeUID is the uid of a kept data claim that the VM takes over.
@@ -91,6 +93,7 @@ func (d Desired) record() Record {
 		Port:               d.Port,
 		OSImage:            d.OSImage,
 		DeletionProtection: d.DeletionProtection,
+		Retain:             d.Retain,
 		PasswordMode:       d.PasswordMode,
 		DataVolumeUID:      d.DataVolumeUID,
 	}

@@ -150,3 +150,19 @@ func GiB(claim *corev1.PersistentVolumeClaim) int64 {
 	}
 	return size.Value() >> 30
 }
+
+// Tags reads what Harvester shows as tags, nil if there are none.
+func Tags(v *kubevirtv1.VirtualMachine) map[string]string {
+	var tags map[string]string
+	for label, value := range v.Labels {
+		key, isTag := strings.CutPrefix(label, LabelTagPrefix)
+		if !isTag {
+			continue
+		}
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags[key] = value
+	}
+	return tags
+}

@@ -37,6 +37,7 @@ type Record struct {
 
 	// The following are on the VM only.
 	DeletionProtection bool
+	Retain             bool
 	PasswordMode       PasswordMode
 	DataVolumeUID      string
 	// AvailableSince is zero while the instance was never available.
@@ -64,10 +65,25 @@ func ReadRecord(o metav1.Object) Record {
 		Port:               port,
 		OSImage:            a[AnnotationOSImage],
 		DeletionProtection: a[AnnotationDeletionProtection] == "true",
+		Retain:             a[AnnotationDeletionPolicy] == PolicyRetain,
 		PasswordMode:       PasswordMode(a[AnnotationPasswordMode]),
 		DataVolumeUID:      a[AnnotationDataVolumeUID],
 		AvailableSince:     since,
 	}
+}
+
+// Values of AnnotationDeletionPolicy.
+const (
+	PolicyDelete = "delete"
+	PolicyRetain = "retain"
+)
+
+// Policy is the value of AnnotationDeletionPolicy.
+func Policy(retain bool) string {
+	if retain {
+		return PolicyRetain
+	}
+	return PolicyDelete
 }
 
 // EverAvailable says whether the instance was available at some time. An
@@ -93,6 +109,7 @@ func (r Record) claimAnnotations() map[string]string {
 func (r Record) vmAnnotations() map[string]string {
 	a := r.claimAnnotations()
 	a[AnnotationDeletionProtection] = strconv.FormatBool(r.DeletionProtection)
+	a[AnnotationDeletionPolicy] = Policy(r.Retain)
 	a[AnnotationPasswordMode] = string(r.PasswordMode)
 	if r.DataVolumeUID != "" {
 		a[AnnotationDataVolumeUID] = r.DataVolumeUID
