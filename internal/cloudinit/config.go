@@ -32,7 +32,8 @@ type Config struct {
 	MasterUsername string `json:"master_username"`
 	// DBName is the database.
 	DBName string `json:"db_name"`
-	// DataGiB is the size that the data filesystem must have, in GiB.
+	// DataGiB is the size that the data filesystem must have, in GiB. It is not
+	// covered by the hash: a disk grows under a running machine.
 	DataGiB int64 `json:"data_gib"`
 	// CACert is the certificate of the instance's authority, in PEM.
 	CACert string `json:"ca_cert"`
@@ -75,11 +76,12 @@ type Bootstrap struct {
 func everyNetwork() []string { return []string{"0.0.0.0/0", "::/0"} }
 
 // Hash names the values that a boot applies. Two configurations that a machine
-// cannot tell apart have one hash; the scripts, the bootstrap material and the
-// package source are not in it, so none of them makes a restart.
+// cannot tell apart have one hash; the scripts, the bootstrap material, the
+// package source and the disk's size are not in it, so none of them makes a
+// restart.
 func (c Config) Hash() string {
 	c = c.canonical()
-	c.PackageSource = PackageSource{}
+	c.PackageSource, c.DataGiB = PackageSource{}, 0
 	if slices.Equal(c.AllowedCIDRs, everyNetwork()) {
 		c.AllowedCIDRs = nil
 	}

@@ -47,7 +47,7 @@ func newAPIServer(t *testing.T) (*apiServer, *Store) {
 	store := New(client, Options{})
 	store.pace = pace{
 		poll: 5 * time.Millisecond, look: 10 * time.Millisecond, grace: 20 * time.Millisecond,
-		first: time.Millisecond, longest: 5 * time.Millisecond, patience: 3 * time.Second, settle: 3 * time.Second,
+		first: time.Millisecond, longest: 5 * time.Millisecond, patience: 3 * time.Second, growth: 50 * time.Millisecond, settle: 3 * time.Second,
 	}
 	return api, store
 }

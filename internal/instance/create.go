@@ -43,6 +43,8 @@ type ascent struct {
 	key      Key // with the ids of the settled Secret
 	stands   *standing
 	premises premises
+	// restored says that the instance was available before its VM was lost.
+	restored bool
 }
 
 // raise brings an instance from its settled Secret to available.
@@ -83,6 +85,12 @@ func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instan
 			return nil, err
 		}
 	}
+	if !a.spec.Running {
+		// The machine was seen available; its database is made.
+		if err := s.stopNew(ctx, a.key); err != nil {
+			return &known, err
+		}
+	}
 	read, err := s.Get(ctx, a.key)
 	if err != nil {
 		known.Warnings = append(warnings, fmt.Sprintf("the instance is available, but could not be read back: %v", err))
@@ -107,11 +115,27 @@ func (a ascent) known() Instance {
 		MemoryMiB:      a.spec.Class.MemoryMiB,
 		MaxConnections: a.spec.Class.MaxConnections,
 		GuestKnown:     true,
+		MachineKnown:   true,
 	}
 	if !a.spec.ManagePassword {
 		i.MasterPassword = a.stands.held.Password
 	}
 	return i
+}
+
+// stopNew stops an instance that has just become available.
+func (s *Store) stopNew(ctx context.Context, key Key) error {
+	st, err := s.stand(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := st.guard(key); err != nil {
+		return err
+	}
+	if st.vm == nil {
+		return fmt.Errorf("stop instance %s: its virtual machine %s is gone", key, st.names.VM)
+	}
+	return s.stop(ctx, st)
 }
 
 func (a ascent) leftover(err error) error {
@@ -135,15 +159,7 @@ func (s *Store) ensureVM(ctx context.Context, a ascent) (*kubevirtv1.VirtualMach
 		if err := s.writeCloudInit(ctx, a); err != nil {
 			return nil, err
 		}
-		wanted, err := vm.Build(a.desired())
-		if err != nil {
-			return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
-		}
-		manifest, err := vm.Manifest(wanted)
-		if err != nil {
-			return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
-		}
-		return s.postVM(ctx, a, manifest)
+		return s.buildVM(ctx, a, a.desired())
 	}
 	// Read once more after the claim: it may have become available, and then it
 	// belongs to the create that waited for it.
@@ -157,10 +173,25 @@ func (s *Store) ensureVM(ctx context.Context, a ascent) (*kubevirtv1.VirtualMach
 	return again, a.accept(again)
 }
 
+func (s *Store) buildVM(ctx context.Context, a ascent, desired vm.Desired) (*kubevirtv1.VirtualMachine, error) {
+	wanted, err := vm.Build(desired)
+	if err != nil {
+		return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
+	}
+	manifest, err := vm.Manifest(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("build vm of instance %s: %w", a.key, err)
+	}
+	return s.postVM(ctx, a, manifest)
+}
+
 // accept checks that a VM that stands is the one that this create continues.
 func (a ascent) accept(found *kubevirtv1.VirtualMachine) error {
 	if !vm.Ours(found, a.key.Name) || found.Annotations[vm.AnnotationInstanceID] != a.key.InstanceID {
 		return a.stands.stranger("virtual machine", found.Name)
+	}
+	if a.restored {
+		return nil
 	}
 	if vm.EverAvailable(found) {
 		return exists(a.key)

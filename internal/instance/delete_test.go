@@ -152,26 +152,3 @@ func TestDeleteSaysWhatRemains(t *testing.T) {
 		t.Error("volumes or Secrets went before the machine")
 	}
 }
-
-func TestProtectionIsOneAnnotation(t *testing.T) {
-	api, store := newAPIServer(t)
-	key := standingInstance(t, api)
-	before := api.text(vmPath)
-	got, err := store.SetProtection(deadline(t, time.Minute), key, true)
-	if err != nil || !got.DeletionProtection {
-		t.Fatal(got, err)
-	}
-	after := api.text(vmPath)
-	if strings.Replace(after, `"dbaas.opencloud.wso2.com/deletion-protection":"true"`, `"dbaas.opencloud.wso2.com/deletion-protection":"false"`, 1) == after ||
-		len(after) != len(before)-1 {
-		t.Errorf("before %s\nafter  %s", before, after)
-	}
-	if _, err := store.SetProtection(deadline(t, time.Minute), key, true); err != nil || len(api.writes()) != 1 {
-		t.Errorf("the same again: error %v, writes %v", err, api.writes())
-	}
-	taken := key
-	taken.OwnerID = "another"
-	if _, err := store.SetProtection(deadline(t, time.Minute), taken, false); err == nil || len(api.writes()) != 1 {
-		t.Errorf("another's instance: error %v, writes %v", err, api.writes())
-	}
-}

@@ -88,6 +88,11 @@ type UnavailableError struct {
 	// Hopeless says that waiting longer would not have helped.
 	Hopeless bool
 	Err      error // the context's error, nil when hopeless
+	// Update says that the instance had served before.
+	Update bool
+	// TakenBack says that the guest's earlier configuration is written down
+	// again, since the guest refused the new one.
+	TakenBack bool
 }
 
 // Error returns the reason and what was last seen.

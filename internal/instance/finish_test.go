@@ -22,7 +22,7 @@ func TestFinishGoesOnWithTheSameIdentity(t *testing.T) {
 	api.Lock()
 	api.boot(t)
 	api.Unlock()
-	got, err := store.Finish(deadline(t, time.Minute), left.Key(), wantedSpec())
+	got, err := store.Update(deadline(t, time.Minute), left.Key(), wantedSpec())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestFinishGoesOnWithTheSameIdentity(t *testing.T) {
 	}
 	// What is done costs no write.
 	done := len(api.writes())
-	if _, err := store.Finish(deadline(t, time.Minute), left.Key(), wantedSpec()); err != nil {
+	if _, err := store.Update(deadline(t, time.Minute), left.Key(), wantedSpec()); err != nil {
 		t.Fatal(err)
 	}
 	if writes := api.writes(); len(writes) != done {
@@ -60,7 +60,7 @@ func TestFailedRedactionIsAWarning(t *testing.T) {
 	api.Lock()
 	failing = false
 	api.Unlock()
-	got, err = store.Finish(deadline(t, time.Minute), got.Key(), wantedSpec())
+	got, err = store.Update(deadline(t, time.Minute), got.Key(), wantedSpec())
 	if err != nil || got.Reason != "" {
 		t.Errorf("reason %s, error %v after finishing", got.Reason, err)
 	}

@@ -81,6 +81,7 @@ func (st *standing) instance(state vm.State) (*Instance, error) {
 		EverAvailable:   st.everAvailable(),
 		OperatorManaged: st.operatorManaged(),
 		GuestKnown:      st.cloudInit != nil,
+		MachineKnown:    st.vm != nil,
 	}
 	if i.EverAvailable {
 		// The guest becomes ready with the requested major only, never another.
@@ -99,6 +100,7 @@ func (st *standing) readCredentials(i *Instance) {
 		return
 	}
 	data := st.credentials.Data
+	i.LastAddress = string(data[keyHost])
 	if i.MasterUsername == "" {
 		i.MasterUsername = string(data[keyUser])
 	}

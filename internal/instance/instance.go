@@ -57,6 +57,8 @@ type Spec struct {
 	SSHPublicKeys []string
 	PackageSource cloudinit.PackageSource
 
+	// Running is false for an instance that is to stand still, once it was available.
+	Running            bool
 	ManagePassword     bool
 	DeletionProtection bool
 	// Retain says that a delete keeps the data volume and the credentials Secret.
@@ -91,6 +93,11 @@ type Instance struct {
 	// Detail is a sentence about what was last seen, for messages.
 	Detail  string
 	Address string // empty until there is one
+	// LastAddress is the one that the Secret tells, empty until there was one.
+	LastAddress string
+	// MachineKnown is false when the virtual machine is gone, and with it what
+	// only its object records.
+	MachineKnown bool
 
 	CACertPEM    string
 	CAValidUntil time.Time
@@ -171,6 +178,7 @@ type pace struct {
 	first    time.Duration // the first pause before a request is repeated
 	longest  time.Duration // the longest such pause
 	patience time.Duration // how long one refused request is repeated
+	growth   time.Duration // how long a volume or filesystem may take to grow while something waits for it
 	settle   time.Duration // to find out, after the deadline, whether a write took effect
 }
 
@@ -187,6 +195,7 @@ func New(client *cluster.Client, o Options) *Store {
 		first:    250 * time.Millisecond,
 		longest:  5 * time.Second,
 		patience: time.Minute,
+		growth:   2 * time.Minute,
 		settle:   10 * time.Second,
 	}}
 }

@@ -65,7 +65,9 @@ func destroy(t *testing.T, store *Store, spec Spec) {
 			return
 		}
 		if left.DeletionProtection {
-			if _, err := store.SetProtection(ctx, left.Key(), false); err != nil {
+			unprotected := left.Spec
+			unprotected.DeletionProtection = false
+			if _, err := store.Update(ctx, left.Key(), unprotected); err != nil {
 				t.Error(err)
 			}
 		}
@@ -184,7 +186,9 @@ func expectForeignFieldsKept(t *testing.T, store *Store, admin *cluster.Client, 
 		t.Fatal(err)
 	}
 	for _, on := range []bool{true, false} {
-		got, err := store.SetProtection(deadline(t, time.Minute), made.Key(), on)
+		wanted := made.Spec
+		wanted.DeletionProtection = on
+		got, err := store.Update(deadline(t, time.Minute), made.Key(), wanted)
 		if err != nil || got.DeletionProtection != on {
 			t.Fatalf("protection %t: %v, %v", on, got, err)
 		}
@@ -245,7 +249,7 @@ func TestLabInterruptedCreateIsFinished(t *testing.T) {
 	if left == nil || err == nil {
 		t.Fatalf("instance %v, error %v", left, err)
 	}
-	got, err := store.Finish(deadline(t, 5*time.Minute), left.Key(), spec)
+	got, err := store.Update(deadline(t, 5*time.Minute), left.Key(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}

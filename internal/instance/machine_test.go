@@ -10,6 +10,7 @@ import (
 	harvesterv1 "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -74,9 +75,12 @@ func (a *apiServer) boot(t *testing.T) {
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "tenant", Name: "pg-orders-data",
-		Labels:      vm.Labels("orders"),
-		Annotations: map[string]string{vm.AnnotationInstanceID: machine.Annotations[vm.AnnotationInstanceID]},
-	}}
+		Labels: vm.Labels("orders"),
+		Annotations: map[string]string{
+			vm.AnnotationInstanceID:    machine.Annotations[vm.AnnotationInstanceID],
+			vm.AnnotationInstanceClass: machine.Annotations[vm.AnnotationInstanceClass],
+		},
+	}, Spec: corev1.PersistentVolumeClaimSpec{Resources: tenGiB()}}
 	vmi := &kubevirtv1.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant", Name: "pg-orders",
@@ -90,6 +94,10 @@ func (a *apiServer) boot(t *testing.T) {
 	}
 	a.put(claimsPath+"/pg-orders-data", plain(t, claim))
 	a.put(vmisPath+"/pg-orders", plain(t, vmi))
+}
+
+func tenGiB() corev1.VolumeResourceRequirements {
+	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}}
 }
 
 func (a *apiServer) secret(t *testing.T, path string) *corev1.Secret {

@@ -27,6 +27,7 @@ func (st *standing) spec() (Spec, error) {
 		spec.NetworkRef = vm.NetworkRef(st.vm)
 		spec.Class.VCPU, spec.Class.MemoryMiB = vm.Shape(st.vm)
 		spec.Tags = vm.Tags(st.vm)
+		spec.Running = vm.KeptRunning(st.vm, st.vmi)
 	case st.data != nil:
 		record = vm.ReadRecord(st.data)
 	}
@@ -50,6 +51,11 @@ func (st *standing) spec() (Spec, error) {
 func (st *standing) specStorage(spec *Spec) error {
 	if st.data != nil {
 		spec.StorageGiB = vm.GiB(st.data)
+		if st.vm != nil && st.vmi == nil && !vm.WantsRunning(st.vm) {
+			// Nothing uses the volume, so a growth that was accepted ends only with
+			// the next start.
+			spec.StorageGiB = max(spec.StorageGiB, vm.RequestGiB(st.data))
+		}
 		if st.data.Spec.StorageClassName != nil {
 			spec.StorageType = *st.data.Spec.StorageClassName
 		}

@@ -60,7 +60,7 @@ func (s *Store) completeOnce(ctx context.Context, key Key, c completion) error {
 	if why := st.foreign(key); why != "" {
 		return fmt.Errorf("complete instance %s: %s", key, why)
 	}
-	if _, err := s.patchVM(ctx, st.vm, st.milestones(c)); err != nil {
+	if err := s.annotate(ctx, st, st.milestones(c)); err != nil {
 		return err
 	}
 	if err := s.labelDisk(ctx, st); err != nil {

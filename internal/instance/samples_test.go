@@ -18,7 +18,7 @@ func wantedSpec() Spec {
 		ClassName: "db.t3.small", Class: class.Class{VCPU: 1, MemoryMiB: 2048, MaxConnections: 100},
 		StorageGiB: 10, NetworkRef: "default/vlan", EngineVersion: "16",
 		DBName: "orders", MasterUsername: "dbadmin", Port: 5432,
-		OSImage: "debian-12", StorageType: "longhorn",
+		OSImage: "debian-12", StorageType: "longhorn", Running: true,
 	}
 }
 
@@ -65,10 +65,10 @@ func claimOf(spec Spec, held credentials) *corev1.PersistentVolumeClaim {
 			Labels: vm.Labels(spec.Name),
 			Annotations: map[string]string{
 				vm.AnnotationInstanceID: held.InstanceID, vm.AnnotationEngineVersion: spec.EngineVersion,
-				vm.AnnotationDBName: spec.DBName, vm.AnnotationMasterUsername: spec.MasterUsername,
+				vm.AnnotationInstanceClass: spec.ClassName, vm.AnnotationDBName: spec.DBName, vm.AnnotationMasterUsername: spec.MasterUsername,
 			},
 		},
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new(spec.StorageType)},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new(spec.StorageType), Resources: tenGiB()},
 	}
 }
 

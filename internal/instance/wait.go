@@ -13,6 +13,11 @@ import (
 // awaitAvailable watches the VM and its VMI until the instance is available.
 // The state is the last one that was seen, also with an error.
 func (s *Store) awaitAvailable(ctx context.Context, st *standing) (vm.State, error) {
+	return s.await(ctx, st, func(_ vm.Observed, state vm.State) bool { return state.Available })
+}
+
+// await watches the VM and its VMI until what is seen satisfies.
+func (s *Store) await(ctx context.Context, st *standing, satisfies func(vm.Observed, vm.State) bool) (vm.State, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	machines, instances := s.followMachine(inner, st)
@@ -26,7 +31,8 @@ func (s *Store) awaitAvailable(ctx context.Context, st *standing) (vm.State, err
 	progress := watchfulness{grace: s.pace.grace}
 	for {
 		state := vm.Assess(seen)
-		if state.Available {
+		if satisfies(seen, state) {
+			st.vm, st.vmi = seen.VM, seen.VMI
 			return state, nil
 		}
 		if progress.news(state) {

@@ -56,6 +56,13 @@ func advice(err error) []string {
 }
 
 func unavailableAdvice(err *instance.UnavailableError) string {
+	switch {
+	case err.TakenBack:
+		return "The guest refused what the apply changed, and the earlier settings are written down again: the state shows them. " +
+			"If it was PostgreSQL that refused a setting, the database serves on with the earlier ones. Correct the configuration and apply again, which restarts the virtual machine."
+	case err.Update:
+		return "The instance and its data are as they were; what was changed is written down. Correct the cause and apply again: the next apply goes on from there."
+	}
 	if err.Hopeless {
 		return "Waiting longer would not have helped. The instance is in the state and marked as tainted: correct the cause and apply again, which replaces it. " +
 			"If it can still become available by itself, `terraform untaint` keeps it, and the next apply goes on waiting."

@@ -84,8 +84,8 @@ func (r *instanceResource) refresh(ctx context.Context, state *model, resp *reso
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }
 
-// Update makes the one change in place that there is, and finishes what an
-// earlier apply left.
+// Update brings the instance to what is planned, and finishes what an earlier
+// apply left.
 func (r *instanceResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var state, config, plan model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -97,8 +97,13 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 	setIdentity(ctx, resp.Identity, &state, &resp.Diagnostics)
 	// What was unknown at plan is known now: compare it before any write.
 	settled := plan
-	update{state: state, config: config, plan: &settled, tags: r.tags, diags: &resp.Diagnostics}.settle()
+	u := r.updateOf(state, config, &settled, &resp.Diagnostics)
+	u.settle()
 	if resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+		return
+	}
+	if !u.work() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, settled)...)
 		return
 	}
 	limit, diags := plan.Timeouts.Update(ctx, defaultUpdate)
@@ -106,61 +111,32 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	changed, err := r.change(wait, state, settled)
+	spec, err := settled.spec(ctx, settled.size())
+	if err != nil {
+		report(&resp.Diagnostics, "Invalid instance", err)
+		return
+	}
+	changed, err := r.store.Update(wait, state.key(), spec)
 	if changed != nil {
 		warn(&resp.Diagnostics, "Instance "+state.key().String(), changed.Warnings)
 	}
 	switch {
 	case err != nil && changed != nil:
 		// What was not done must show in the next plan, so nothing is promised.
-		resp.Diagnostics.Append(resp.State.Set(ctx, modelOf(changed, plan, r.tags))...)
-	case err != nil:
-	case changed != nil:
+		failed := plan
+		failed.keepComputed(state)
+		resp.Diagnostics.Append(resp.State.Set(ctx, modelOf(changed, failed, r.tags))...)
+	case err == nil:
 		resp.Diagnostics.Append(saveKept(ctx, &resp.State, req.Plan, modelOf(changed, plan, r.tags))...)
-	default:
-		resp.Diagnostics.Append(resp.State.Set(ctx, settled)...)
 	}
 	if err != nil {
 		report(&resp.Diagnostics, "Cannot update instance "+state.key().String(), err)
 	}
 }
 
-// change sends what differs, one request a subject, and finishes what is left.
-// Nil without an error means that nothing had to be sent.
-func (r *instanceResource) change(ctx context.Context, state, plan model) (changed *instance.Instance, err error) {
-	if !plan.ManagePassword.Equal(state.ManagePassword) {
-		if changed, err = r.store.SetPasswordManaged(ctx, state.key(), plan.ManagePassword.ValueBool()); err != nil {
-			return nil, err
-		}
-	}
-	if !plan.DeletionProtection.Equal(state.DeletionProtection) {
-		protection, err := r.store.SetProtection(ctx, state.key(), plan.DeletionProtection.ValueBool())
-		if err != nil {
-			return changed, err
-		}
-		changed = protection
-	}
-	if workLeft(state.Status.ValueString(), state.StatusReason.ValueString()) {
-		spec, err := r.standingSpec(ctx, state, plan)
-		if err != nil {
-			return changed, err
-		}
-		finished, err := r.store.Finish(ctx, state.key(), spec)
-		if finished != nil {
-			changed = finished
-		}
-		return changed, err
-	}
-	return changed, nil
-}
-
-// standingSpec is the instance as the state has it, with what changes in
-// place as planned. Its size is what stands: the catalogue may have changed.
-func (r *instanceResource) standingSpec(ctx context.Context, state, plan model) (instance.Spec, error) {
-	state.ManagePassword, state.DeletionProtection = plan.ManagePassword, plan.DeletionProtection
-	return state.spec(ctx, class.Class{
-		VCPU: state.VCPU.ValueInt64(), MemoryMiB: state.MemoryMiB.ValueInt64(), MaxConnections: state.MaxConnections.ValueInt64(),
-	})
+// size is what the plan says the class is.
+func (m *model) size() class.Class {
+	return class.Class{VCPU: m.VCPU.ValueInt64(), MemoryMiB: m.MemoryMiB.ValueInt64(), MaxConnections: m.MaxConnections.ValueInt64()}
 }
 
 // Delete ends the instance, or refuses to, by why Terraform wants it.

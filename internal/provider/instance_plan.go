@@ -116,12 +116,16 @@ func (r *instanceResource) planClass(plan *model, diags *diag.Diagnostics) *clas
 	}
 	size, err := r.classes.Lookup(plan.InstanceClass.ValueString())
 	if err != nil {
-		diags.AddAttributeError(path.Root("instance_class"), "Unknown instance class",
-			sentence(err.Error())+"\n\nMore classes can be added with instance_classes in the provider block.")
+		unknownClass(diags, err)
 		return nil
 	}
 	plan.VCPU, plan.MemoryMiB, plan.MaxConnections = number(size.VCPU), number(size.MemoryMiB), number(size.MaxConnections)
 	return &size
+}
+
+func unknownClass(diags *diag.Diagnostics, err error) {
+	diags.AddAttributeError(path.Root("instance_class"), "Unknown instance class",
+		sentence(err.Error())+"\n\nMore classes can be added with instance_classes in the provider block.")
 }
 
 // add turns a finding of the live checks into a diagnostic.
@@ -157,6 +161,10 @@ func (r *instanceResource) planUpdate(ctx context.Context, req resource.ModifyPl
 		return
 	}
 	resp.Diagnostics.Append(setIntent(ctx, resp.Private, instance.IntentOther)...)
-	update{state: state, config: config, plan: &plan, tags: r.tags, diags: &resp.Diagnostics}.settle()
+	r.updateOf(state, config, &plan, &resp.Diagnostics).settle()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+func (r *instanceResource) updateOf(state, config model, plan *model, diags *diag.Diagnostics) update {
+	return update{state: state, config: config, plan: plan, tags: r.tags, classes: r.classes, diags: diags}
 }

@@ -68,13 +68,13 @@ func instanceRequired() map[string]schema.Attribute {
 				"`db.t3.micro` (1 vCPU, 1 GiB), `db.t3.small` (1, 2), `db.t3.medium` (2, 4), `db.t3.large` (2, 8), `db.t3.xlarge` (4, 16), " +
 				"`db.m5.large` (2, 8), `db.m5.xlarge` (4, 16), `db.m5.2xlarge` (8, 32), `db.m5.4xlarge` (16, 64), " +
 				"`db.r5.large` (2, 16), `db.r5.xlarge` (4, 32), `db.r5.2xlarge` (8, 64), or one that the provider's `instance_classes` adds. " +
-				"A change is refused by the plan in this version.",
+				"Two classes may be of one size." + restarts,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"allocated_storage": schema.Int64Attribute{
 			Required: true,
 			MarkdownDescription: "Size of the data volume in GiB (2³⁰ bytes), at least 1. The OS disk comes on top of it. " +
-				"A change is refused by the plan in this version; a volume never shrinks.",
+				"A larger value grows volume and file system in place: under the running database where the cluster can do that, else with a restart of the virtual machine. A smaller one is refused by the plan: a volume never shrinks.",
 			Validators: []validator.Int64{int64validator.Between(1, 1<<20)},
 		},
 		"network_ref": schema.StringAttribute{
@@ -173,6 +173,11 @@ func instanceChangeable() map[string]schema.Attribute {
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Keep the generated master password in the credentials Secret only: `master_password` is then null and nothing secret is in state or plan. " +
 				"Default `false`: it is in the Secret and in `master_password`. A change takes effect in place, without a restart, and does not change the password.",
+		},
+		"running": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+			MarkdownDescription: "Whether the instance runs. Default `true`. `false` shuts the virtual machine down and keeps everything else; `address` and `endpoint` then show their last value. " +
+				"A new instance with `false` boots until it was available once, and then stops. Changes of an instance that stands still are written down and reach it with its next start.",
 		},
 		"deletion_policy": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString(policyDelete),

@@ -56,6 +56,7 @@ func (m *model) spec(ctx context.Context, c class.Class) (instance.Spec, error) 
 		SSHPublicKeys: texts(m.SSHPublicKeys),
 		PackageSource: source,
 
+		Running:            m.Running.ValueBool(),
 		ManagePassword:     m.ManagePassword.ValueBool(),
 		DeletionProtection: m.DeletionProtection.ValueBool(),
 		Retain:             m.DeletionPolicy.ValueString() == policyRetain,
@@ -118,6 +119,7 @@ func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 		SSHPublicKeys: setOf(in.SSHPublicKeys),
 		PackageSource: sourceOf(in.PackageSource),
 
+		Running:            types.BoolValue(in.Running),
 		ManagePassword:     types.BoolValue(in.ManagePassword),
 		DeletionProtection: types.BoolValue(in.DeletionProtection),
 		DeletionPolicy:     policyOf(in.Retain),
@@ -137,6 +139,9 @@ func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 	}
 	if !in.GuestKnown {
 		m.keepGuest(before)
+	}
+	if !in.MachineKnown {
+		m.keepMachine(before)
 	}
 	m.keepSpelling(before)
 	m.setConnection(in, before)
@@ -160,6 +165,9 @@ func (m *model) setConnection(in *instance.Instance, before model) {
 	at := in.Connection()
 	if at.Host == "" && slices.Contains([]string{"stopping", "stopped", "starting"}, in.Status) {
 		at.Host = before.Address.ValueString()
+		if at.Host == "" {
+			at.Host = in.LastAddress
+		}
 	}
 	m.Address, m.Endpoint = presence(at.Host), presence(at.Endpoint())
 	m.ConnectionURI, m.JDBCURL = presence(at.URI()), presence(at.JDBC())
@@ -174,7 +182,7 @@ func (m *model) setCredentials(in *instance.Instance, before model) {
 		m.CAValidUntil = types.StringValue(in.CAValidUntil.UTC().Format(time.RFC3339))
 	}
 	switch {
-	case in.ManagePassword:
+	case m.ManagePassword.ValueBool(), !in.MachineKnown && before.ManagePassword.IsNull():
 		m.MasterPassword = types.StringNull()
 	case in.MasterPassword != "":
 		m.MasterPassword = types.StringValue(in.MasterPassword)

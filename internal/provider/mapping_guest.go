@@ -68,6 +68,19 @@ func (m *model) keepGuest(before model) {
 	keepKnown(&m.PackageSource, before.PackageSource)
 }
 
+// keepMachine keeps what only the virtual machine tells, while that is lost.
+func (m *model) keepMachine(before model) {
+	keepKnown(&m.NetworkRef, before.NetworkRef)
+	keepKnown(&m.Running, before.Running)
+	keepKnown(&m.ManagePassword, before.ManagePassword)
+	keepKnown(&m.DeletionProtection, before.DeletionProtection)
+	keepKnown(&m.DeletionPolicy, before.DeletionPolicy)
+	keepKnown(&m.Tags, before.Tags)
+	keepKnown(&m.TagsAll, before.TagsAll)
+	keepKnown(&m.VCPU, before.VCPU)
+	keepKnown(&m.MemoryMiB, before.MemoryMiB)
+}
+
 func keepKnown[T attr.Value](read *T, before T) {
 	if !before.IsNull() && !before.IsUnknown() {
 		*read = before

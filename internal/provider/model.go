@@ -31,6 +31,7 @@ type model struct {
 	SSHPublicKeys types.Set    `tfsdk:"ssh_public_keys"`
 	PackageSource types.Object `tfsdk:"package_source"`
 
+	Running            types.Bool     `tfsdk:"running"`
 	ManagePassword     types.Bool     `tfsdk:"manage_master_user_password"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	DeletionPolicy     types.String   `tfsdk:"deletion_policy"`
@@ -100,7 +101,7 @@ func stringTypes(names ...string) map[string]attr.Type {
 func (m *model) settled() bool {
 	for _, v := range []attr.Value{
 		m.Name, m.Namespace, m.InstanceClass, m.AllocatedStorage, m.NetworkRef, m.EngineVersion, m.DBName,
-		m.MasterUsername, m.Port, m.OSImage, m.StorageType, m.ManagePassword, m.DeletionProtection, m.DeletionPolicy,
+		m.MasterUsername, m.Port, m.OSImage, m.StorageType, m.Running, m.ManagePassword, m.DeletionProtection, m.DeletionPolicy,
 		m.Parameters, m.Extensions, m.AllowedCIDRs, m.DNSNames, m.SSHPublicKeys, m.TagsAll,
 	} {
 		if v.IsNull() || !wholly(v) {

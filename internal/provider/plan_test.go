@@ -26,7 +26,7 @@ func standing() map[string]any {
 		"name": "orders", "namespace": "tenant-acme", "instance_class": "db.t3.micro", "allocated_storage": 10,
 		"network_ref": "default/vm-net-100", "engine_version": "16", "db_name": "orders", "master_username": "dbadmin", "port": 5432,
 		"os_image": "debian", "storage_type": "longhorn", "manage_master_user_password": false, "deletion_protection": false,
-		"deletion_policy": "delete", "tags": map[string]any{}, "tags_all": map[string]any{},
+		"running": true, "deletion_policy": "delete", "tags": map[string]any{}, "tags_all": map[string]any{},
 		"parameters": map[string]any{}, "extensions": []any{}, "dns_names": []any{}, "ssh_public_keys": []any{}, "allowed_cidrs": []any{"0.0.0.0/0", "::/0"},
 		"id": "tenant-acme/orders", "instance_id": "11111111-1111-1111-1111-111111111111", "owner_id": "22222222-2222-2222-2222-222222222222",
 		"status": "available", "address": "10.50.0.42", "endpoint": "10.50.0.42:5432",
@@ -109,6 +109,7 @@ func TestPlannedUpdateChangesOnlyWhatFollows(t *testing.T) {
 		"address": unknown{}, "endpoint": unknown{}, "connection_uri": unknown{}, "jdbc_url": unknown{}, "engine_version_actual": unknown{},
 	})
 	static := map[string]any{"address": "10.50.0.42/24", "gateway": "10.50.0.1", "nameservers": []any{"10.50.0.2"}}
+	stoppedState := map[string]any{"status": "stopped", "running": false}
 	for story, test := range map[string]struct {
 		state  map[string]any // changes to standing
 		config map[string]any // changes to minimal
@@ -152,6 +153,58 @@ func TestPlannedUpdateChangesOnlyWhatFollows(t *testing.T) {
 			config: map[string]any{"engine_version": unknown{}},
 			want:   map[string]any{"engine_version": unknown{}},
 		},
+		"class": {
+			config: map[string]any{"instance_class": "db.t3.small"},
+			want: with(unreachable, map[string]any{
+				"instance_class": "db.t3.small", "memory_mib": 2048, "max_connections": 100,
+			}),
+		},
+		"class of the same size": {
+			state: map[string]any{"instance_class": "db.t3.large", "vcpu": 2, "memory_mib": 8192, "max_connections": 200}, config: map[string]any{"instance_class": "db.m5.large"},
+			want: map[string]any{"instance_class": "db.m5.large"},
+		},
+		"size that somebody else changed": {
+			state: map[string]any{"vcpu": 3}, want: with(unreachable, map[string]any{"vcpu": 1}),
+		},
+		"class while it stands still": {
+			state: stoppedState, config: map[string]any{"instance_class": "db.t3.small", "running": false},
+			want: map[string]any{"instance_class": "db.t3.small", "memory_mib": 2048, "max_connections": 100},
+		},
+		"growth": {
+			config: map[string]any{"allocated_storage": 20},
+			want:   with(unreachable, map[string]any{"allocated_storage": 20}),
+		},
+		"growth while it stands still": {
+			state: stoppedState, config: map[string]any{"allocated_storage": 20, "running": false},
+			want: map[string]any{"allocated_storage": 20},
+		},
+		"stop":  {config: map[string]any{"running": false}, want: with(unreachable, map[string]any{"running": false})},
+		"start": {state: stoppedState, want: with(unreachable, map[string]any{"running": true})},
+		"setting": {
+			config: map[string]any{"parameters": map[string]any{"work_mem": "8MB"}},
+			want:   with(unreachable, map[string]any{"parameters": map[string]any{"work_mem": "8MB"}}),
+		},
+		"setting that is known only after apply": {
+			config: map[string]any{"parameters": unknown{}},
+			want:   with(unreachable, map[string]any{"parameters": unknown{}}),
+		},
+		"empty collections are none": {config: map[string]any{
+			"parameters": map[string]any{}, "extensions": []any{}, "dns_names": []any{}, "ssh_public_keys": []any{}, "tags": map[string]any{},
+			"allowed_cidrs": []any{"::/0", "0.0.0.0/0"},
+		}},
+		"tags": {
+			config: map[string]any{"tags": map[string]any{"team": "payments"}},
+			want:   map[string]any{"tags": map[string]any{"team": "payments"}, "tags_all": map[string]any{"team": "payments"}},
+		},
+		"policy": {config: map[string]any{"deletion_policy": "retain"}, want: map[string]any{"deletion_policy": "retain"}},
+		"package source": {
+			config: map[string]any{"package_source": map[string]any{"apt_proxy": "http://proxy:3142"}},
+			want:   map[string]any{"package_source": map[string]any{"apt_proxy": "http://proxy:3142"}},
+		},
+		"restart left":              {state: map[string]any{"status_reason": "PendingRestart"}, want: unreachable},
+		"restart left, not serving": {state: map[string]any{"status": "degraded", "status_reason": "PendingRestart"}, want: unreachable},
+		"lost machine":              {state: map[string]any{"status": "failed", "status_reason": "VMMissing"}, want: unreachable},
+		"replaced volume":           {state: map[string]any{"status": "failed", "status_reason": "DataVolumeReplaced"}},
 		"class of the instance is not asked for in the catalogue": {
 			state: map[string]any{"instance_class": "db.old"}, config: map[string]any{"instance_class": "db.old", "deletion_protection": true},
 			want: map[string]any{"deletion_protection": true},
@@ -194,9 +247,8 @@ func TestPlanRefusesToChangeWhatIsSettled(t *testing.T) {
 		{"storage_type", "fast", "under another name"},
 		{"network_ref", "default/vm-net-200", `To keep the instance, write network_ref = "default/vm-net-100".`},
 		{"static_network", static, "has no static_network"},
-		{"instance_class", "db.t3.small", `Write instance_class = "db.t3.micro"`},
-		{"allocated_storage", 20, "does not grow the volume"},
-		{"allocated_storage", 5, "cannot shrink"},
+		{"instance_class", "db.t3.huge", "db.t3.small"},
+		{"allocated_storage", 5, "Write allocated_storage = 10."},
 		{"name", unknown{}, "must be known"},
 		{"namespace", unknown{}, "must be known"},
 	} {
@@ -218,6 +270,8 @@ func TestPlanDoesNotChangeTheOperatorsInstance(t *testing.T) {
 	if len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, "belongs to the DBaaS operator") {
 		t.Errorf("told: %v", resp.Diagnostics)
 	}
+	resp = w.plan(theirs, with(minimal(), map[string]any{"instance_class": "db.t3.small", "tags": map[string]any{"a": "b"}}))
+	told(t, resp.Diagnostics, "instance_class", "Write instance_class, tags as it stands")
 }
 
 func TestRenamePlansAReplaceAndRecordsWhy(t *testing.T) {

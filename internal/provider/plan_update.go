@@ -3,11 +3,14 @@ package provider
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/class"
 )
 
 // This file decides about the plan of an instance that stands. It sees values
@@ -17,7 +20,8 @@ import (
 type update struct {
 	state, config model
 	plan          *model
-	tags          types.Map // the provider's default_tags
+	tags          types.Map       // the provider's default_tags
+	classes       class.Catalogue // nil while not known
 	diags         *diag.Diagnostics
 }
 
@@ -49,10 +53,10 @@ func moves(state, config model, diags *diag.Diagnostics) path.Paths {
 // as soon as anything differs, into what will really change.
 func (u update) settle() {
 	u.settleCreateOnly()
-	u.settleSize()
 	u.plan.keepComputed(u.state)
-	u.settleTags()
-	u.settleGuest()
+	u.plan.TagsAll = allTags(u.plan.Tags, u.tags)
+	u.settleClass()
+	u.refuseShrink()
 	if !u.config.ManagePassword.IsUnknown() && !u.plan.ManagePassword.Equal(u.state.ManagePassword) {
 		// Switching the mode shows or hides the password; it does not change it.
 		u.plan.MasterPassword = types.StringUnknown()
@@ -61,12 +65,7 @@ func (u update) settle() {
 		}
 	}
 	u.refuseOperators()
-	if workLeft(u.state.Status.ValueString(), u.state.StatusReason.ValueString()) {
-		u.plan.forgetStatus()
-		if !served(u.state.Status.ValueString()) {
-			u.plan.forgetConnection()
-		}
-	}
+	u.settleStatus()
 }
 
 // settleCreateOnly keeps what was settled at creation, and refuses a value
@@ -122,56 +121,119 @@ func show(name string, v attr.Value) string {
 	return name + " = " + v.String()
 }
 
-// settleSize refuses what this version does not do yet.
-func (u update) settleSize() {
-	s, c := u.state, u.config
-	if !c.InstanceClass.IsUnknown() && !c.InstanceClass.Equal(s.InstanceClass) {
-		refused(u.diags, path.Root("instance_class"), "Cannot change instance_class",
-			fmt.Sprintf("The instance has %s; the configuration says %s.", show("instance_class", s.InstanceClass), show("instance_class", c.InstanceClass)),
-			"This version of the provider does not change the class of an instance that stands.",
-			fmt.Sprintf("Write %s.", show("instance_class", s.InstanceClass)))
-	}
-	if !c.AllocatedStorage.IsUnknown() && !c.AllocatedStorage.Equal(s.AllocatedStorage) {
-		why := "This version of the provider does not grow the volume of an instance that stands."
-		if c.AllocatedStorage.ValueInt64() < s.AllocatedStorage.ValueInt64() {
-			why = "A volume cannot shrink."
+// settleClass plans what the class decides: by the catalogue, which also shows
+// a size that somebody else changed. A class that the catalogue does not know
+// any more keeps its size.
+func (u update) settleClass() {
+	wanted := u.plan.InstanceClass
+	if wanted.IsUnknown() || u.classes == nil {
+		if !wanted.Equal(u.state.InstanceClass) {
+			u.plan.VCPU, u.plan.MemoryMiB, u.plan.MaxConnections = types.Int64Unknown(), types.Int64Unknown(), types.Int64Unknown()
 		}
-		refused(u.diags, path.Root("allocated_storage"), "Cannot change allocated_storage",
-			fmt.Sprintf("The data volume has %s GiB; the configuration says %s.", s.AllocatedStorage, c.AllocatedStorage),
-			why, fmt.Sprintf("Write %s.", show("allocated_storage", s.AllocatedStorage)))
+		return
+	}
+	size, err := u.classes.Lookup(wanted.ValueString())
+	switch {
+	case err == nil && !u.operated():
+		u.plan.VCPU, u.plan.MemoryMiB, u.plan.MaxConnections = number(size.VCPU), number(size.MemoryMiB), number(size.MaxConnections)
+	case err != nil && !wanted.Equal(u.state.InstanceClass):
+		unknownClass(u.diags, err)
 	}
 }
 
-// settleGuest refuses what this version does not do yet.
-func (u update) settleGuest() {
-	for name, change := range map[string][2]attr.Value{
-		"parameters": {u.state.Parameters, u.plan.Parameters}, "extensions": {u.state.Extensions, u.plan.Extensions},
-		"allowed_cidrs": {u.state.AllowedCIDRs, u.plan.AllowedCIDRs}, "dns_names": {u.state.DNSNames, u.plan.DNSNames},
-		"ssh_public_keys": {u.state.SSHPublicKeys, u.plan.SSHPublicKeys}, "package_source": {u.state.PackageSource, u.plan.PackageSource},
-		"tags": {u.state.TagsAll, u.plan.TagsAll}, "deletion_policy": {u.state.DeletionPolicy, u.plan.DeletionPolicy},
-	} {
-		if wholly(change[1]) && !change[0].Equal(change[1]) {
-			refused(u.diags, path.Root(name), "Cannot change "+name, "This version of the provider does not change it for an instance that stands.")
-		}
+// refuseShrink refuses a volume that is smaller than it is.
+func (u update) refuseShrink() {
+	stands, wanted := u.state.AllocatedStorage, u.config.AllocatedStorage
+	if wanted.IsUnknown() || stands.IsNull() || wanted.ValueInt64() >= stands.ValueInt64() {
+		return
 	}
+	refused(u.diags, path.Root("allocated_storage"), "Cannot change allocated_storage",
+		fmt.Sprintf("The data volume has %s GiB; the configuration says %s.", stands, wanted),
+		"A volume cannot shrink.", fmt.Sprintf("Write %s.", show("allocated_storage", stands)))
 }
 
-// settleTags plans all tags.
-func (u update) settleTags() {
-	u.plan.TagsAll = allTags(u.plan.Tags, u.tags)
-}
+// operated says whether the DBaaS operator made the instance.
+func (u update) operated() bool { return u.state.StatusReason.ValueString() == "OperatorManaged" }
 
 // refuseOperators refuses a change of what the DBaaS operator made. What is
 // settled at creation is refused for every instance.
 func (u update) refuseOperators() {
-	changes := !u.plan.ManagePassword.Equal(u.state.ManagePassword) || !u.plan.DeletionProtection.Equal(u.state.DeletionProtection)
-	if u.state.StatusReason.ValueString() != "OperatorManaged" || !changes {
+	var changed []string
+	for name, differs := range u.changed() {
+		if differs {
+			changed = append(changed, name)
+		}
+	}
+	if !u.operated() || len(changed) == 0 {
 		return
 	}
-	refused(u.diags, path.Empty(), "Cannot change an instance of the DBaaS operator",
+	slices.Sort(changed)
+	refused(u.diags, path.Root(changed[0]), "Cannot change an instance of the DBaaS operator",
 		fmt.Sprintf("%s belongs to the DBaaS operator. The provider reads such an instance and never changes or deletes it.", u.state.key()),
-		"Write deletion_protection and manage_master_user_password as they stand.",
+		fmt.Sprintf("Write %s as it stands in the state.", strings.Join(changed, ", ")),
 		handOver)
+}
+
+// changed says of every argument that changes in place whether it does.
+func (u update) changed() map[string]bool {
+	p, s := u.plan, u.state
+	return map[string]bool{
+		"instance_class":              !p.InstanceClass.Equal(s.InstanceClass),
+		"allocated_storage":           !p.AllocatedStorage.Equal(s.AllocatedStorage),
+		"running":                     !p.Running.Equal(s.Running),
+		"manage_master_user_password": !p.ManagePassword.Equal(s.ManagePassword),
+		"deletion_protection":         !p.DeletionProtection.Equal(s.DeletionProtection),
+		"deletion_policy":             !p.DeletionPolicy.Equal(s.DeletionPolicy),
+		"parameters":                  !p.Parameters.Equal(s.Parameters),
+		"extensions":                  !p.Extensions.Equal(s.Extensions),
+		"allowed_cidrs":               !p.AllowedCIDRs.Equal(s.AllowedCIDRs),
+		"dns_names":                   !p.DNSNames.Equal(s.DNSNames),
+		"ssh_public_keys":             !p.SSHPublicKeys.Equal(s.SSHPublicKeys),
+		"package_source":              !p.PackageSource.Equal(s.PackageSource),
+		"tags":                        !p.TagsAll.Equal(s.TagsAll),
+	}
+}
+
+// boots says whether carrying the plan out may stop, start or restart the
+// machine. Growth counts: not every cluster does it under a running machine.
+func (u update) boots() bool {
+	p, s, changed := u.plan, u.state, u.changed()
+	if changed["running"] || workLeft(s.Status.ValueString(), s.StatusReason.ValueString()) && s.StatusReason.ValueString() != "BootstrapMaterialPresent" {
+		return true
+	}
+	if !s.Running.ValueBool() {
+		return false // it stands still and goes on so
+	}
+	size := !p.VCPU.Equal(s.VCPU) || !p.MemoryMiB.Equal(s.MemoryMiB) || !p.MaxConnections.Equal(s.MaxConnections)
+	return size || changed["allocated_storage"] || changed["parameters"] || changed["extensions"] || changed["allowed_cidrs"] ||
+		changed["dns_names"] || changed["ssh_public_keys"]
+}
+
+// settleStatus plans as unknown what is read again: the state, and where the
+// database is reached once its machine has booted.
+func (u update) settleStatus() {
+	if u.boots() {
+		u.plan.forgetStatus()
+		u.plan.forgetConnection()
+		return
+	}
+	if workLeft(u.state.Status.ValueString(), u.state.StatusReason.ValueString()) {
+		u.plan.forgetStatus()
+	}
+}
+
+// work says whether anything is to be done on the cluster.
+func (u update) work() bool {
+	if workLeft(u.state.Status.ValueString(), u.state.StatusReason.ValueString()) || u.boots() {
+		return true
+	}
+	for _, differs := range u.changed() {
+		if differs {
+			return true
+		}
+	}
+	size := !u.plan.VCPU.Equal(u.state.VCPU) || !u.plan.MemoryMiB.Equal(u.state.MemoryMiB) || !u.plan.MaxConnections.Equal(u.state.MaxConnections)
+	return size
 }
 
 // keepComputed plans every computed value as it stands.
@@ -200,10 +262,10 @@ func (m *model) forgetConnection() {
 }
 
 // workLeft says whether an earlier apply left something that an update has to
-// finish: a bootstrap secret that still stands in the guest's document, or a
-// wait that ended before the instance served.
+// finish: a bootstrap secret that still stands in the guest's document, a
+// restart, a lost machine, or a wait that ended before the instance served.
 func workLeft(status, reason string) bool {
-	if reason == "BootstrapMaterialPresent" || reason == "VMMissing" {
+	if slices.Contains([]string{"BootstrapMaterialPresent", "VMMissing", "PendingRestart"}, reason) {
 		return true
 	}
 	impossible := []string{"OperatorManaged", "DataVolumeReplaced"}

@@ -45,6 +45,9 @@ func (o Observed) judge() State {
 	return s
 }
 
+// operated says whether the DBaaS operator made the instance.
+func (o Observed) operated() bool { return o.OperatorManaged || OperatorManaged(o.VM) }
+
 // ever says whether the instance was available at some time.
 func (o Observed) ever() bool { return o.EverAvailable || o.VM != nil && EverAvailable(o.VM) }
 
@@ -79,12 +82,19 @@ func running(i *kubevirtv1.VirtualMachineInstance) bool { return i != nil && i.I
 
 // endedForGood says whether the machine ended and KubeVirt will not start it
 // again: strategies other than Always leave one down that powered itself off.
-func (o Observed) endedForGood() bool {
-	s := o.VM.Spec.RunStrategy
+func (o Observed) endedForGood() bool { return endedForGood(o.VM, o.VMI) }
+
+func endedForGood(v *kubevirtv1.VirtualMachine, i *kubevirtv1.VirtualMachineInstance) bool {
+	s := v.Spec.RunStrategy
 	if s == nil || *s == kubevirtv1.RunStrategyAlways {
 		return false
 	}
-	return o.VM.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusStopped && (o.VMI == nil || o.VMI.IsFinal())
+	return v.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusStopped && (i == nil || i.IsFinal())
+}
+
+// KeptRunning says whether a VM is meant to run and KubeVirt keeps it so.
+func KeptRunning(v *kubevirtv1.VirtualMachine, i *kubevirtv1.VirtualMachineInstance) bool {
+	return WantsRunning(v) && !endedForGood(v, i)
 }
 
 func (o Observed) halted() State {
@@ -170,6 +180,10 @@ func (o Observed) running(address string) State {
 	if o.ready(address) {
 		return o.finished(State{Status: StatusAvailable, Available: true})
 	}
+	if o.ever() && !o.operated() && !o.applied() {
+		// Whatever it lacks, it is not what the machine shall run with.
+		return State{Status: StatusDegraded, Reason: ReasonPendingRestart}
+	}
 	if _, failure := Words(o.Console); failure != nil {
 		return o.broken(ReasonGuestFailed, false)
 	}
@@ -218,7 +232,7 @@ func (o Observed) progress(reason Reason) State {
 // is meant to be.
 func (o Observed) finished(s State) State {
 	switch {
-	case OperatorManaged(o.VM) || o.OperatorManaged:
+	case o.operated():
 		s.Reason = ReasonOperatorManaged
 	case o.CredentialsMissing:
 		s.Reason = ReasonCredentialsMissing
@@ -230,11 +244,16 @@ func (o Observed) finished(s State) State {
 	return s
 }
 
-// applied says whether the guest runs with the configuration that is written
-// down: what it booted with is what its VMI carries.
+// applied says whether the guest runs with the configuration and in the shape
+// that are written down: what it booted with is what its VMI carries.
 func (o Observed) applied() bool {
 	guest := o.VMI.Annotations[AnnotationConfigHash]
-	return guest == TemplateHash(o.VM) && (o.SecretHash == "" || guest == o.SecretHash)
+	if guest != TemplateHash(o.VM) || o.SecretHash != "" && guest != o.SecretHash {
+		return false
+	}
+	vcpu, memory := Shape(o.VM)
+	hasVCPU, hasMemory := MachineShape(o.VMI)
+	return hasVCPU == 0 || vcpu == hasVCPU && memory == hasMemory
 }
 
 func vmiCondition(i *kubevirtv1.VirtualMachineInstance, kind kubevirtv1.VirtualMachineInstanceConditionType) *kubevirtv1.VirtualMachineInstanceCondition {

@@ -3,6 +3,7 @@ package vm
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,7 +50,12 @@ type Desired struct {
 	ConfigHash string
 	// DataVolumeUID is the uid of a kept data claim that the VM takes over.
 	DataVolumeUID string
-	Tags          map[string]string
+	// AvailableSince is when the instance of a VM that is made anew was first
+	// available; zero for a new one.
+	AvailableSince time.Time
+	// Halted makes a VM that does not run yet.
+	Halted bool
+	Tags   map[string]string
 }
 
 // Build returns the VM of an instance, as it is created.
@@ -77,7 +83,7 @@ func Build(d Desired) (*kubevirtv1.VirtualMachine, error) {
 			Annotations: annotations,
 		},
 		Spec: kubevirtv1.VirtualMachineSpec{
-			RunStrategy: new(kubevirtv1.RunStrategyAlways),
+			RunStrategy: new(d.strategy()),
 			Template:    d.template(names),
 		},
 	}, nil
@@ -96,7 +102,15 @@ func (d Desired) record() Record {
 		Retain:             d.Retain,
 		PasswordMode:       d.PasswordMode,
 		DataVolumeUID:      d.DataVolumeUID,
+		AvailableSince:     d.AvailableSince,
 	}
+}
+
+func (d Desired) strategy() kubevirtv1.VirtualMachineRunStrategy {
+	if d.Halted {
+		return kubevirtv1.RunStrategyHalted
+	}
+	return kubevirtv1.RunStrategyAlways
 }
 
 // claimTemplate is one element of AnnotationClaimTemplates. It is not a

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -49,4 +50,19 @@ func Words(console string) (last, failure *Word) {
 		last = &w
 	}
 	return last, failure
+}
+
+// FilesystemMiB reads how large the data filesystem is by the guest's last word
+// about it; ok is false when it has said nothing.
+func FilesystemMiB(console string) (size int64, ok bool) {
+	pattern := regexp.MustCompile(`dbaas: step=(?:disk|grow) state=ok reason="(\d+) MiB"`)
+	for line := range strings.Lines(console) {
+		if m := pattern.FindStringSubmatch(line); m != nil {
+			n, err := strconv.ParseInt(m[1], 10, 64)
+			if err == nil {
+				size, ok = n, true
+			}
+		}
+	}
+	return size, ok
 }

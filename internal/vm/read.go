@@ -28,6 +28,23 @@ func Shape(v *kubevirtv1.VirtualMachine) (vcpu, memoryMiB int64) {
 	return vcpu, memory >> 20
 }
 
+// MachineShape reads how many vCPU and how much memory (MiB) a VM's machine was
+// started with.
+func MachineShape(i *kubevirtv1.VirtualMachineInstance) (vcpu, memoryMiB int64) {
+	limits := i.Spec.Domain.Resources.Limits
+	vcpu = limits.Cpu().Value()
+	if cpu := i.Spec.Domain.CPU; cpu != nil && cpu.Cores > 0 {
+		vcpu = int64(cpu.Cores) * int64(max(cpu.Sockets, 1)) * int64(max(cpu.Threads, 1))
+	}
+	// KubeVirt writes a ceiling for memory that is plugged in into every machine,
+	// so the limit is what tells the shape.
+	memory := limits.Memory().Value()
+	if m := i.Spec.Domain.Memory; memory == 0 && m != nil && m.Guest != nil {
+		memory = m.Guest.Value()
+	}
+	return vcpu, memory >> 20
+}
+
 // Disks are the claims behind a VM's disks. A name is empty when the VM has no
 // such disk.
 type Disks struct {
