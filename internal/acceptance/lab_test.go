@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -26,6 +27,9 @@ import (
 
 // namespace is where the lab's tenant may have instances.
 const namespace = "tenant-acme"
+
+// deleteWithin bounds the wait for something to go.
+const deleteWithin = 2 * time.Minute
 
 // lab is a running lab, seen by its administrator.
 type lab struct {

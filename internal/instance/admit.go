@@ -40,6 +40,9 @@ func (st *standing) admit(spec Spec) error {
 	if held.finished() {
 		return st.refuseFinished()
 	}
+	if err := checkSupplied(st.credentials, spec.Master); err != nil {
+		return err
+	}
 	if err := st.admitParts(held); err != nil {
 		return err
 	}

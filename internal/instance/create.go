@@ -73,7 +73,7 @@ func (s *Store) raise(ctx context.Context, a ascent, accepted func(*Instance)) (
 func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instance, error) {
 	known.EverAvailable = true
 	err := s.complete(ctx, a.key, completion{
-		protect: a.spec.DeletionProtection, mode: passwordMode(a.spec.ManagePassword), address: known.Address,
+		protect: a.spec.DeletionProtection, master: a.spec.Master, address: known.Address,
 	})
 	if errors.Is(err, errNotOwner) {
 		return nil, err
@@ -102,8 +102,10 @@ func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instan
 
 // known is what can be said of the instance before anything was read back.
 func (a ascent) known() Instance {
+	spec := a.spec
+	spec.Master.Supplied = ""
 	i := Instance{
-		Spec:           a.spec,
+		Spec:           spec,
 		InstanceID:     a.key.InstanceID,
 		OwnerID:        a.key.OwnerID,
 		Names:          vm.NamesOf(a.spec.Name),
@@ -117,7 +119,7 @@ func (a ascent) known() Instance {
 		GuestKnown:     true,
 		MachineKnown:   true,
 	}
-	if !a.spec.ManagePassword {
+	if a.spec.Master.Mode == PasswordGenerated {
 		i.MasterPassword = a.stands.held.Password
 	}
 	return i
@@ -213,7 +215,9 @@ func (a ascent) desired() vm.Desired {
 		NetworkRef: a.spec.NetworkRef, MAC: a.stands.held.MAC,
 		EngineVersion: a.spec.EngineVersion,
 		DBName:        a.spec.DBName, MasterUsername: a.stands.held.User, Port: a.spec.Port,
-		PasswordMode:       passwordMode(a.spec.ManagePassword),
+		PasswordMode:       a.spec.Master.Mode,
+		PasswordVersion:    a.spec.Master.Version,
+		PasswordRotation:   a.spec.Master.Rotation,
 		DeletionProtection: a.spec.DeletionProtection,
 		Retain:             a.spec.Retain,
 		Tags:               a.spec.Tags,

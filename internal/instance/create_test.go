@@ -51,7 +51,7 @@ func TestManagedPasswordIsInTheSecretOnly(t *testing.T) {
 	api, store := prepared(t)
 	api.boots(t)
 	spec := wantedSpec()
-	spec.ManagePassword = true
+	spec.Master.Mode = PasswordManaged
 	got, err := store.Create(deadline(t, time.Minute), spec, func(i *Instance) {
 		if i.MasterPassword != "" {
 			t.Error("the accepted instance shows the password")

@@ -21,6 +21,7 @@ import (
 const (
 	keyUser          = "admin_user"
 	keyPassword      = "admin_password"
+	keyNextPassword  = "admin_password_next" // only while a rotation is under way
 	keyCACert        = "ca_cert"
 	keyCAKey         = "ca_key" // only until the instance was available
 	keyInstanceID    = "instance_id"
@@ -122,6 +123,10 @@ func newCredentials(spec Spec, ownerID string) (*corev1.Secret, error) {
 	}
 	names := vm.NamesOf(spec.Name)
 	id := uuid.NewString()
+	password := string(spec.Master.Supplied)
+	if spec.Master.Mode != PasswordSupplied {
+		password = newPassword()
+	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   spec.Namespace,
@@ -132,7 +137,7 @@ func newCredentials(spec Spec, ownerID string) (*corev1.Secret, error) {
 		Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{
 			keyUser:       []byte(spec.MasterUsername),
-			keyPassword:   []byte(newPassword()),
+			keyPassword:   []byte(password),
 			keyCACert:     []byte(authority.CertPEM),
 			keyCAKey:      []byte(authority.KeyPEM),
 			keyInstanceID: []byte(id),

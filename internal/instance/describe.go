@@ -35,7 +35,7 @@ func (st *standing) description(wanted Spec) change {
 		vm.AnnotationInstanceClass:      wanted.ClassName,
 		vm.AnnotationDeletionProtection: strconv.FormatBool(wanted.DeletionProtection),
 		vm.AnnotationDeletionPolicy:     vm.Policy(wanted.Retain),
-		vm.AnnotationPasswordMode:       string(passwordMode(wanted.ManagePassword)),
+		vm.AnnotationPasswordMode:       string(wanted.Master.Mode),
 	} {
 		if st.vm.Annotations[name] != value {
 			annotations[name] = value
@@ -78,18 +78,11 @@ func (s *Store) patchClaim(ctx context.Context, st *standing, c change) error {
 	return nil
 }
 
-func passwordMode(managed bool) vm.PasswordMode {
-	if managed {
-		return vm.PasswordManaged
-	}
-	return vm.PasswordGenerated
-}
-
 // annotate writes those annotations of the VM that differ from what was read.
 func (s *Store) annotate(ctx context.Context, st *standing, wanted change) error {
 	missing := change{}
 	for name, value := range wanted {
-		if st.vm.Annotations[name] != value {
+		if has, there := st.vm.Annotations[name]; value == nil && there || value != nil && has != value {
 			missing[name] = value
 		}
 	}

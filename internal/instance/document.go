@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/cloudinit"
+	"github.com/wso2/terraform-provider-dbaas/internal/scram"
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
 )
 
@@ -83,7 +84,16 @@ func (d guestDocument) differs(other guestDocument) bool {
 }
 
 func (d guestDocument) render(st *standing) ([]byte, error) {
-	text, err := cloudinit.UserData(d.config, nil)
+	var secret *cloudinit.Bootstrap
+	if next := st.next(); next != "" {
+		verifier, err := scram.Verifier(next)
+		if err != nil {
+			// The cause could quote the password.
+			return nil, fmt.Errorf("derive password verifier of instance %s: the stored password cannot be used", st.key)
+		}
+		secret = &cloudinit.Bootstrap{Verifier: verifier}
+	}
+	text, err := cloudinit.UserData(d.config, secret)
 	if err != nil {
 		return nil, fmt.Errorf("render user data of instance %s: %w", st.key, err)
 	}
@@ -93,6 +103,11 @@ func (d guestDocument) render(st *standing) ([]byte, error) {
 // stale says whether what stands is another text than the document's, be it
 // only for scripts of an earlier provider.
 func (d guestDocument) stale(st *standing) bool {
+	if st.next() != "" && st.cloudInit != nil && cloudinit.HasBootstrap(st.cloudInit.Data[keyUserData]) {
+		// Every verifier has another salt. Only the disk's size may be new.
+		standing, err := st.standingDocument()
+		return err == nil && d.differs(standing)
+	}
 	text, err := d.render(st)
 	return err == nil && st.cloudInit != nil && !bytes.Equal(text, st.cloudInit.Data[keyUserData])
 }

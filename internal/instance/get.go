@@ -104,7 +104,7 @@ func (st *standing) readCredentials(i *Instance) {
 	if i.MasterUsername == "" {
 		i.MasterUsername = string(data[keyUser])
 	}
-	if !i.ManagePassword {
+	if i.Master.Mode == PasswordGenerated || i.OperatorManaged {
 		i.MasterPassword = string(data[keyPassword])
 	}
 	if certificate, err := pki.ParseCertificate(string(data[keyCACert])); err == nil {

@@ -59,7 +59,7 @@ type Spec struct {
 
 	// Running is false for an instance that is to stand still, once it was available.
 	Running            bool
-	ManagePassword     bool
+	Master             Master
 	DeletionProtection bool
 	// Retain says that a delete keeps the data volume and the credentials Secret.
 	Retain bool
@@ -101,8 +101,7 @@ type Instance struct {
 
 	CACertPEM    string
 	CAValidUntil time.Time
-	// MasterPassword is empty when the password is managed in the Secret only,
-	// and when the Secret does not hold it any more.
+	// MasterPassword is empty unless the mode is PasswordGenerated, and when the Secret does not hold it any more.
 	MasterPassword string
 	SecretStatus   SecretStatus
 	SecretReason   string

@@ -39,7 +39,8 @@ func (st *standing) spec() (Spec, error) {
 	spec.OSImage = record.OSImage
 	spec.DeletionProtection = record.DeletionProtection
 	spec.Retain = record.Retain
-	spec.ManagePassword = record.PasswordMode == vm.PasswordManaged
+	password := st.passwordRecord()
+	spec.Master = Master{Mode: record.PasswordMode, Version: password.version, Rotation: password.rotation}
 	if err := st.specStorage(&spec); err != nil {
 		return Spec{}, err
 	}
@@ -121,6 +122,7 @@ func (st *standing) observed() vm.Observed {
 	if st.cloudInit != nil {
 		o.SecretHash = st.cloudInit.Annotations[vm.AnnotationConfigHash]
 	}
+	o.RotationPending = st.next() != ""
 	o.BootstrapMaterial = o.EverAvailable && st.bootstrapLeft()
 	o.CredentialsMissing = !o.OperatorManaged && !st.credentialsWhole()
 	return o
@@ -131,7 +133,8 @@ func (st *standing) bootstrapLeft() bool {
 	if st.credentials != nil && vm.Ours(st.credentials, st.key.Name) && len(st.credentials.Data[keyCAKey]) > 0 {
 		return true
 	}
-	return st.cloudInit != nil && vm.Ours(st.cloudInit, st.key.Name) && cloudinit.HasBootstrap(st.cloudInit.Data[keyUserData])
+	// What a rotation needs stands in the document until it is finished.
+	return st.next() == "" && st.cloudInit != nil && vm.Ours(st.cloudInit, st.key.Name) && cloudinit.HasBootstrap(st.cloudInit.Data[keyUserData])
 }
 
 func (st *standing) credentialsWhole() bool {

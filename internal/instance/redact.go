@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 // completion is what is written once an instance is available.
 type completion struct {
 	protect bool
-	mode    vm.PasswordMode
+	master  Master // with the numbers that the password in force belongs to
 	address string // empty leaves the address that the Secret has
 }
 
@@ -76,8 +77,9 @@ func (s *Store) completeOnce(ctx context.Context, key Key, c completion) error {
 func (st *standing) milestones(c completion) change {
 	wanted := change{
 		vm.AnnotationDeletionProtection: strconv.FormatBool(c.protect),
-		vm.AnnotationPasswordMode:       string(c.mode),
+		vm.AnnotationPasswordMode:       string(c.master.Mode),
 	}
+	maps.Copy(wanted, c.master.record().annotations())
 	if !vm.EverAvailable(st.vm) {
 		wanted[vm.AnnotationAvailableSince] = time.Now().UTC().Format(time.RFC3339)
 	}
@@ -143,7 +145,7 @@ func (s *Store) dataVolume(ctx context.Context, st *standing) (*unstructured.Uns
 // redactUserData replaces the first boot's user data with that of every later
 // one: the same configuration, so the same hash, without CA key and verifier.
 func (s *Store) redactUserData(ctx context.Context, st *standing) error {
-	if st.cloudInit == nil || !vm.Ours(st.cloudInit, st.key.Name) || !cloudinit.HasBootstrap(st.cloudInit.Data[keyUserData]) {
+	if st.next() != "" || st.cloudInit == nil || !vm.Ours(st.cloudInit, st.key.Name) || !cloudinit.HasBootstrap(st.cloudInit.Data[keyUserData]) {
 		return nil
 	}
 	config, err := cloudinit.ParseUserData(st.cloudInit.Data[keyUserData])
@@ -184,10 +186,17 @@ func (s *Store) finishCredentials(ctx context.Context, st *standing, c completio
 	if _, present := st.credentials.Data[keyCAKey]; present {
 		data[keyCAKey] = nil
 	}
-	if len(data) == 0 {
+	wanted := change{}
+	if len(data) > 0 {
+		wanted["data"] = data
+	}
+	if forgotten := forgetRecord(st.credentials); forgotten != nil {
+		wanted["metadata"] = change{"annotations": forgotten}
+	}
+	if len(wanted) == 0 {
 		return nil
 	}
 	var err error
-	st.credentials, err = s.patchSecret(ctx, st.credentials, change{"data": data})
+	st.credentials, err = s.patchSecret(ctx, st.credentials, wanted)
 	return err
 }

@@ -23,16 +23,8 @@ func (w *work) restore(ctx context.Context) error {
 	if a.premises, err = w.restoredPremises(ctx); err != nil {
 		return err
 	}
-	if w.before, err = st.standingDocument(); err != nil {
+	if err := w.prepareDocument(ctx); err != nil {
 		return err
-	}
-	if w.after, err = w.before.with(st, w.wanted); err != nil {
-		return err
-	}
-	if w.after.differs(w.before) || st.bootstrapLeft() {
-		if err := s.writeDocument(ctx, st, w.after); err != nil {
-			return err
-		}
 	}
 	desired := a.desired()
 	desired.StorageGiB = vm.RequestGiB(st.data)
@@ -44,7 +36,7 @@ func (w *work) restore(ctx context.Context) error {
 		return err
 	}
 	if w.wanted.Running {
-		if _, err := s.await(ctx, st, func(o vm.Observed, state vm.State) bool { return state.Available && w.booted(o) }); err != nil {
+		if err := w.awaitBooted(ctx); err != nil {
 			return w.takeBack(ctx, err)
 		}
 	}

@@ -18,7 +18,7 @@ func wantedSpec() Spec {
 		ClassName: "db.t3.small", Class: class.Class{VCPU: 1, MemoryMiB: 2048, MaxConnections: 100},
 		StorageGiB: 10, NetworkRef: "default/vlan", EngineVersion: "16",
 		DBName: "orders", MasterUsername: "dbadmin", Port: 5432,
-		OSImage: "debian-12", StorageType: "longhorn", Running: true,
+		OSImage: "debian-12", StorageType: "longhorn", Running: true, Master: Master{Mode: PasswordGenerated},
 	}
 }
 

@@ -28,6 +28,9 @@ type standing struct {
 	// operator says that a DBInstance of this name exists.
 	operator bool
 
+	// interrupted says that a rotation of the password was under way at first.
+	interrupted bool
+
 	// held is the parsed content of credentials once the Secret was settled.
 	held credentials
 }

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/wso2/terraform-provider-dbaas/internal/cloudinit"
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
 )
 
@@ -41,8 +42,11 @@ func (s *Store) update(ctx context.Context, key Key, wanted Spec) (warnings []st
 		if err != nil {
 			return nil, err
 		}
-		warnings, err = s.rework(ctx, st, key, wanted)
-		if !apierrors.IsConflict(err) || wait.pause(ctx, 0) != nil {
+		more, err := s.rework(ctx, st, key, wanted)
+		warnings = append(warnings, more...)
+		// A rotation that was interrupted comes to its end before a newer one begins.
+		again := apierrors.IsConflict(err) || err == nil && st.interrupted && wanted.Master.rotates(st.passwordRecord())
+		if !again || wait.pause(ctx, 0) != nil {
 			return warnings, err
 		}
 	}
@@ -52,6 +56,7 @@ func (s *Store) rework(ctx context.Context, st *standing, key Key, wanted Spec) 
 	if err := st.guard(key); err != nil {
 		return nil, err
 	}
+	st.interrupted = st.next() != "" && wanted.Running
 	w := &work{store: s, st: st, key: key, wanted: wanted}
 	switch {
 	case st.gone(key):
@@ -118,19 +123,31 @@ func (w *work) prepare(ctx context.Context) error {
 	if err := s.describe(ctx, st, w.wanted); err != nil {
 		return err
 	}
-	var err error
-	if w.before, err = st.standingDocument(); err != nil {
+	if err := w.prepareDocument(ctx); err != nil {
 		return err
-	}
-	if w.after, err = w.before.with(st, w.wanted); err != nil {
-		return err
-	}
-	if w.after.differs(w.before) {
-		if err := s.writeDocument(ctx, st, w.after); err != nil {
-			return err
-		}
 	}
 	return w.prepareTemplate(ctx)
+}
+
+// prepareDocument begins a rotation and writes the guest's document.
+func (w *work) prepareDocument(ctx context.Context) error {
+	if err := w.draw(ctx); err != nil {
+		return err
+	}
+	var err error
+	if w.before, err = w.st.standingDocument(); err != nil {
+		return err
+	}
+	if w.after, err = w.before.with(w.st, w.wanted); err != nil {
+		return err
+	}
+	w.count()
+	// What a first boot needs must not reach a disk that is not new.
+	left := w.st.next() == "" && w.st.cloudInit != nil && cloudinit.HasBootstrap(w.st.cloudInit.Data[keyUserData])
+	if !left && !w.after.differs(w.before) {
+		return nil
+	}
+	return w.store.writeDocument(ctx, w.st, w.after)
 }
 
 // prepareTemplate writes what leaves a running machine alone.
@@ -188,7 +205,10 @@ func (w *work) carryOut(ctx context.Context) error {
 		return err
 	}
 	if w.up() && w.wanted.Running && !w.restart() {
-		return nil
+		if w.st.next() == "" {
+			return nil
+		}
+		return w.awaitBooted(ctx) // an interrupted rotation got as far as the start
 	}
 	if err := w.store.stop(ctx, w.st); err != nil {
 		return err
@@ -202,11 +222,16 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err := w.store.start(ctx, w.st); err != nil {
 		return err
 	}
-	_, err := w.store.await(ctx, w.st, func(o vm.Observed, state vm.State) bool { return state.Available && w.booted(o) })
-	if err != nil {
+	if err := w.awaitBooted(ctx); err != nil {
 		return err
 	}
 	return w.awaitCapacity(ctx)
+}
+
+// awaitBooted waits until the instance is available with what is wanted.
+func (w *work) awaitBooted(ctx context.Context) error {
+	_, err := w.store.await(ctx, w.st, func(o vm.Observed, state vm.State) bool { return state.Available && w.booted(o) })
+	return err
 }
 
 // atRest writes what can be written only while the machine does not run.
@@ -257,12 +282,25 @@ func (w *work) takeBack(ctx context.Context, cause error) error {
 }
 
 func (w *work) completion() completion {
-	return completion{
-		protect: w.wanted.DeletionProtection, mode: passwordMode(w.wanted.ManagePassword), address: vm.Address(w.st.vmi),
-	}
+	return completion{protect: w.wanted.DeletionProtection, master: w.master(), address: vm.Address(w.st.vmi)}
 }
 
-// conclude writes down where the instance can be reached now.
+// master is how the master password is wanted, with the numbers that it really
+// has: those of a rotation that is still to come are not recorded.
+func (w *work) master() Master {
+	m := w.wanted.Master
+	if w.st.next() != "" || m.rotates(w.st.passwordRecord()) {
+		recorded := w.st.passwordRecord()
+		m.Version, m.Rotation = recorded.version, recorded.rotation
+	}
+	return m
+}
+
+// conclude writes down what was seen: the password in force, and where the
+// instance can be reached.
 func (w *work) conclude(ctx context.Context) error {
+	if err := w.promote(ctx); err != nil {
+		return err
+	}
 	return w.store.complete(ctx, w.key, w.completion())
 }

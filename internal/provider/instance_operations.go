@@ -35,7 +35,7 @@ func (r *instanceResource) Create(ctx context.Context, req resource.CreateReques
 	if size == nil {
 		return
 	}
-	spec, err := plan.spec(ctx, *size)
+	spec, err := plan.spec(ctx, config, *size)
 	if err != nil {
 		report(&resp.Diagnostics, "Invalid instance", err)
 		return
@@ -111,7 +111,7 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	spec, err := settled.spec(ctx, settled.size())
+	spec, err := settled.spec(ctx, config, settled.size())
 	if err != nil {
 		report(&resp.Diagnostics, "Invalid instance", err)
 		return

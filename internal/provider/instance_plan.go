@@ -82,16 +82,16 @@ func (r *instanceResource) planCreate(ctx context.Context, req resource.ModifyPl
 		return
 	}
 	plan.fillDefaults(config, r.namespace)
-	if plan.ManagePassword.ValueBool() {
+	if plan.mode(config) != instance.PasswordGenerated {
 		plan.MasterPassword = types.StringNull()
 	}
 	plan.TagsAll = allTags(plan.Tags, r.tags)
 	size := r.planClass(&plan, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-	if resp.Diagnostics.HasError() || r.store == nil || size == nil || !plan.settled() {
+	if resp.Diagnostics.HasError() || r.store == nil || size == nil || !plan.settled() || config.SuppliedPassword.IsUnknown() {
 		return
 	}
-	spec, err := plan.spec(ctx, *size)
+	spec, err := plan.spec(ctx, config, *size)
 	if err != nil {
 		report(&resp.Diagnostics, "Invalid instance", err)
 		return

@@ -30,6 +30,16 @@ func (r *instanceResource) Metadata(_ context.Context, req resource.MetadataRequ
 	resp.TypeName = req.ProviderTypeName + "_instance"
 }
 
+// ValidateConfig refuses two ways at once to get a password.
+func (r *instanceResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if config.ManagePassword.ValueBool() && !config.SuppliedPassword.IsNull() {
+		resp.Diagnostics.AddAttributeError(path.Root("master_password_wo"), "Two ways to get a password",
+			"With manage_master_user_password = true the provider draws the password; master_password_wo supplies one. Leave one of the two out.")
+	}
+}
+
 // Configure takes the provider's backend. While Terraform only validates, there
 // is none.
 func (r *instanceResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -173,6 +174,24 @@ func instanceChangeable() map[string]schema.Attribute {
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 			MarkdownDescription: "Keep the generated master password in the credentials Secret only: `master_password` is then null and nothing secret is in state or plan. " +
 				"Default `false`: it is in the Secret and in `master_password`. A change takes effect in place, without a restart, and does not change the password.",
+		},
+		"master_password_wo": schema.StringAttribute{
+			Optional: true, Sensitive: true, WriteOnly: true,
+			MarkdownDescription: "A master password of your own, 8 to 128 bytes without line breaks: write-only, so it is never in state or plan, and may come from an ephemeral resource. " +
+				"Needs Terraform 1.11 or newer. It is set when the instance is created, and again when `master_password_wo_version` changes. Not together with `manage_master_user_password = true` or `password_rotation`.",
+			Validators: []validator.String{text("8 to 128 bytes without line breaks", checkPassword)},
+		},
+		"master_password_wo_version": schema.Int64Attribute{
+			Optional: true,
+			MarkdownDescription: "Version of `master_password_wo`. Terraform cannot see that a write-only value has changed: another version, also one where there was none, sets the password anew." + restarts +
+				" The earlier password works until the new one does. An instance that stands still cannot take a new password.",
+			Validators: []validator.Int64{int64validator.AlsoRequires(path.MatchRoot("master_password_wo"))},
+		},
+		"password_rotation": schema.Int64Attribute{
+			Optional: true,
+			MarkdownDescription: "Any number; another one draws a new master password. Leaving it out later changes nothing." + restarts +
+				" The earlier password works until the new one does. An instance that stands still cannot take a new password.",
+			Validators: []validator.Int64{int64validator.ConflictsWith(path.MatchRoot("master_password_wo"))},
 		},
 		"running": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(true),

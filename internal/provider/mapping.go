@@ -26,8 +26,9 @@ func (m *model) key() instance.Key {
 	}
 }
 
-// spec is the wanted instance of a settled model.
-func (m *model) spec(ctx context.Context, c class.Class) (instance.Spec, error) {
+// spec is the wanted instance of a settled model. Only the configuration has
+// the password that is supplied.
+func (m *model) spec(ctx context.Context, config model, c class.Class) (instance.Spec, error) {
 	static, err := m.static(ctx)
 	if err != nil {
 		return instance.Spec{}, err
@@ -57,7 +58,7 @@ func (m *model) spec(ctx context.Context, c class.Class) (instance.Spec, error) 
 		PackageSource: source,
 
 		Running:            m.Running.ValueBool(),
-		ManagePassword:     m.ManagePassword.ValueBool(),
+		Master:             m.master(config),
 		DeletionProtection: m.DeletionProtection.ValueBool(),
 		Retain:             m.DeletionPolicy.ValueString() == policyRetain,
 		Tags:               textMap(m.TagsAll),
@@ -120,7 +121,10 @@ func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 		PackageSource: sourceOf(in.PackageSource),
 
 		Running:            types.BoolValue(in.Running),
-		ManagePassword:     types.BoolValue(in.ManagePassword),
+		ManagePassword:     types.BoolValue(in.Master.Mode == instance.PasswordManaged),
+		SuppliedPassword:   types.StringNull(),
+		PasswordVersion:    numberOf(in.Master.Version),
+		PasswordRotation:   numberOf(in.Master.Rotation),
 		DeletionProtection: types.BoolValue(in.DeletionProtection),
 		DeletionPolicy:     policyOf(in.Retain),
 		Tags:               ownTags(in.Tags, before, defaultTags),
@@ -182,7 +186,7 @@ func (m *model) setCredentials(in *instance.Instance, before model) {
 		m.CAValidUntil = types.StringValue(in.CAValidUntil.UTC().Format(time.RFC3339))
 	}
 	switch {
-	case m.ManagePassword.ValueBool(), !in.MachineKnown && before.ManagePassword.IsNull():
+	case !generated(in, before):
 		m.MasterPassword = types.StringNull()
 	case in.MasterPassword != "":
 		m.MasterPassword = types.StringValue(in.MasterPassword)

@@ -73,6 +73,8 @@ func (m *model) keepMachine(before model) {
 	keepKnown(&m.NetworkRef, before.NetworkRef)
 	keepKnown(&m.Running, before.Running)
 	keepKnown(&m.ManagePassword, before.ManagePassword)
+	keepKnown(&m.PasswordVersion, before.PasswordVersion)
+	keepKnown(&m.PasswordRotation, before.PasswordRotation)
 	keepKnown(&m.DeletionProtection, before.DeletionProtection)
 	keepKnown(&m.DeletionPolicy, before.DeletionPolicy)
 	keepKnown(&m.Tags, before.Tags)

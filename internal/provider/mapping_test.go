@@ -21,6 +21,7 @@ func orders() *instance.Instance {
 			Class: class.Class{VCPU: 1, MemoryMiB: 1024, MaxConnections: 50}, StorageGiB: 10,
 			NetworkRef: "default/vm-net-100", EngineVersion: "16", DBName: "orders", MasterUsername: "dbadmin", Port: 5432,
 			OSImage: "debian", StorageType: "longhorn", DeletionProtection: true, Retain: true, Running: true,
+			Master:     instance.Master{Mode: instance.PasswordGenerated, Rotation: "3"},
 			Parameters: map[string]string{"work_mem": "16MB"}, Extensions: []string{"pg_trgm", "pgcrypto"}, AllowedCIDRs: []string{"10.0.0.0/8"},
 			DNSNames: []string{"orders.example.com"}, SSHPublicKeys: []string{"ssh-ed25519 AAAA me"},
 			PackageSource: cloudinit.PackageSource{APTProxy: "http://proxy:3142"}, Tags: map[string]string{"team": "payments"},
@@ -39,7 +40,7 @@ func orders() *instance.Instance {
 func TestWhatWasReadMakesTheSpecThatMadeIt(t *testing.T) {
 	read := orders()
 	m := modelOf(read, model{}, types.MapNull(types.StringType))
-	got, err := m.spec(t.Context(), read.Class)
+	got, err := m.spec(t.Context(), model{}, read.Class)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestReadKeepsWhatTheClusterDoesNotHave(t *testing.T) {
 			func(i *instance.Instance) { i.CACertPEM = "" }, func(m model) types.String { return m.CACertPEM }, types.StringValue("PEM"),
 		},
 		"password that is now in the Secret only": {
-			func(i *instance.Instance) { i.ManagePassword, i.MasterPassword = true, "" }, func(m model) types.String { return m.MasterPassword }, types.StringNull(),
+			func(i *instance.Instance) { i.Master.Mode, i.MasterPassword = instance.PasswordManaged, "" }, func(m model) types.String { return m.MasterPassword }, types.StringNull(),
 		},
 		"last address while stopped": {
 			func(i *instance.Instance) { i.Status, i.Address = "stopped", "" }, func(m model) types.String { return m.Endpoint }, types.StringValue("[2001:db8::2]:5432"),

@@ -33,6 +33,9 @@ type model struct {
 
 	Running            types.Bool     `tfsdk:"running"`
 	ManagePassword     types.Bool     `tfsdk:"manage_master_user_password"`
+	SuppliedPassword   types.String   `tfsdk:"master_password_wo"` // in the configuration only
+	PasswordVersion    types.Int64    `tfsdk:"master_password_wo_version"`
+	PasswordRotation   types.Int64    `tfsdk:"password_rotation"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	DeletionPolicy     types.String   `tfsdk:"deletion_policy"`
 	Tags               types.Map      `tfsdk:"tags"`
@@ -108,7 +111,7 @@ func (m *model) settled() bool {
 			return false
 		}
 	}
-	return wholly(m.StaticNetwork) && wholly(m.PackageSource)
+	return wholly(m.StaticNetwork) && wholly(m.PackageSource) && wholly(m.PasswordVersion) && wholly(m.PasswordRotation)
 }
 
 // wholly says whether a value and all in it is known.

@@ -100,6 +100,17 @@ func checkUsername(name string) error {
 	return nil
 }
 
+// checkPassword never quotes the password.
+func checkPassword(password string) error {
+	switch {
+	case len(password) < 8 || len(password) > 128:
+		return fmt.Errorf("the password has %d bytes; 8 to 128 are needed", len(password))
+	case strings.ContainsAny(password, "\r\n\x00"):
+		return fmt.Errorf("the password holds a line break or a NUL, which clients cannot send or files cannot hold")
+	}
+	return nil
+}
+
 // defaultDBName is the database of an instance that names none: the instance's
 // name in SQL's alphabet.
 func defaultDBName(instance string) string {

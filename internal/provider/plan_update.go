@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/class"
+	"github.com/wso2/terraform-provider-dbaas/internal/instance"
 )
 
 // This file decides about the plan of an instance that stands. It sees values
@@ -57,13 +58,7 @@ func (u update) settle() {
 	u.plan.TagsAll = allTags(u.plan.Tags, u.tags)
 	u.settleClass()
 	u.refuseShrink()
-	if !u.config.ManagePassword.IsUnknown() && !u.plan.ManagePassword.Equal(u.state.ManagePassword) {
-		// Switching the mode shows or hides the password; it does not change it.
-		u.plan.MasterPassword = types.StringUnknown()
-		if u.plan.ManagePassword.ValueBool() {
-			u.plan.MasterPassword = types.StringNull()
-		}
-	}
+	u.settlePassword()
 	u.refuseOperators()
 	u.settleStatus()
 }
@@ -152,6 +147,44 @@ func (u update) refuseShrink() {
 		"A volume cannot shrink.", fmt.Sprintf("Write %s.", show("allocated_storage", stands)))
 }
 
+// settlePassword plans what is shown of the password. Switching the mode shows
+// or hides it; it does not change it.
+func (u update) settlePassword() {
+	state := u.state
+	switch {
+	case u.config.ManagePassword.IsUnknown():
+		u.plan.MasterPassword = types.StringUnknown()
+	case u.plan.mode(u.config) != instance.PasswordGenerated:
+		u.plan.MasterPassword = types.StringNull()
+	case u.rotates(), state.MasterPassword.IsNull() && state.secretActive():
+		u.plan.MasterPassword = types.StringUnknown()
+	}
+	if u.rotates() && !u.plan.Running.IsUnknown() && !u.plan.Running.ValueBool() {
+		at := "password_rotation"
+		if u.plan.mode(u.config) == instance.PasswordSupplied {
+			at = "master_password_wo_version"
+		}
+		refused(u.diags, path.Root(at), "Cannot set a password of an instance that stands still",
+			"Only a guest that boots takes a new password, and running is false.",
+			"Set running = true, in the same apply or before, or leave "+at+" as it is.")
+	}
+}
+
+// rotates says whether the plan sets a new password.
+func (u update) rotates() bool {
+	if u.plan.mode(u.config) == instance.PasswordSupplied {
+		return !u.plan.PasswordVersion.Equal(u.state.PasswordVersion)
+	}
+	return !u.plan.PasswordRotation.IsNull() && !u.plan.PasswordRotation.Equal(u.state.PasswordRotation)
+}
+
+// secretActive says whether the credentials Secret held a password when the
+// state was read.
+func (m *model) secretActive() bool {
+	status, ok := m.MasterUserSecret.Attributes()["status"].(types.String)
+	return ok && status.ValueString() == string(instance.SecretActive)
+}
+
 // operated says whether the DBaaS operator made the instance.
 func (u update) operated() bool { return u.state.StatusReason.ValueString() == "OperatorManaged" }
 
@@ -182,6 +215,9 @@ func (u update) changed() map[string]bool {
 		"allocated_storage":           !p.AllocatedStorage.Equal(s.AllocatedStorage),
 		"running":                     !p.Running.Equal(s.Running),
 		"manage_master_user_password": !p.ManagePassword.Equal(s.ManagePassword),
+		"master_password_wo":          !p.MasterPassword.Equal(s.MasterPassword) && !u.operated(),
+		"master_password_wo_version":  !p.PasswordVersion.Equal(s.PasswordVersion),
+		"password_rotation":           !p.PasswordRotation.Equal(s.PasswordRotation),
 		"deletion_protection":         !p.DeletionProtection.Equal(s.DeletionProtection),
 		"deletion_policy":             !p.DeletionPolicy.Equal(s.DeletionPolicy),
 		"parameters":                  !p.Parameters.Equal(s.Parameters),
@@ -205,7 +241,7 @@ func (u update) boots() bool {
 		return false // it stands still and goes on so
 	}
 	size := !p.VCPU.Equal(s.VCPU) || !p.MemoryMiB.Equal(s.MemoryMiB) || !p.MaxConnections.Equal(s.MaxConnections)
-	return size || changed["allocated_storage"] || changed["parameters"] || changed["extensions"] || changed["allowed_cidrs"] ||
+	return size || u.rotates() || changed["allocated_storage"] || changed["parameters"] || changed["extensions"] || changed["allowed_cidrs"] ||
 		changed["dns_names"] || changed["ssh_public_keys"]
 }
 
@@ -267,6 +303,9 @@ func (m *model) forgetConnection() {
 func workLeft(status, reason string) bool {
 	if slices.Contains([]string{"BootstrapMaterialPresent", "VMMissing", "PendingRestart"}, reason) {
 		return true
+	}
+	if reason == "PasswordRotationPending" {
+		return status != "stopped" // it ends with the next start
 	}
 	impossible := []string{"OperatorManaged", "DataVolumeReplaced"}
 	return slices.Contains([]string{"creating", "failed"}, status) && !slices.Contains(impossible, reason)

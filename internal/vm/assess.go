@@ -238,6 +238,8 @@ func (o Observed) finished(s State) State {
 		s.Reason = ReasonCredentialsMissing
 	case o.BootstrapMaterial:
 		s.Reason = ReasonBootstrapMaterialPresent
+	case o.RotationPending:
+		s.Reason = ReasonPasswordRotationPending
 	case s.Available && !o.applied():
 		s.Reason = ReasonPendingRestart
 	}

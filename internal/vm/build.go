@@ -42,6 +42,8 @@ type Desired struct {
 	MasterUsername string
 	Port           int64
 	PasswordMode   PasswordMode
+	// PasswordVersion and PasswordRotation are the user's numbers, "" for none.
+	PasswordVersion, PasswordRotation string
 	// DeletionProtection guards what was ever available.
 	DeletionProtection bool
 	// Retain keeps data volume and credentials when the instance is deleted.
@@ -101,6 +103,8 @@ func (d Desired) record() Record {
 		DeletionProtection: d.DeletionProtection,
 		Retain:             d.Retain,
 		PasswordMode:       d.PasswordMode,
+		PasswordVersion:    d.PasswordVersion,
+		PasswordRotation:   d.PasswordRotation,
 		DataVolumeUID:      d.DataVolumeUID,
 		AvailableSince:     d.AvailableSince,
 	}

@@ -39,7 +39,10 @@ type Record struct {
 	DeletionProtection bool
 	Retain             bool
 	PasswordMode       PasswordMode
-	DataVolumeUID      string
+	// PasswordVersion and PasswordRotation are the numbers that the password in
+	// force belongs to, "" for none.
+	PasswordVersion, PasswordRotation string
+	DataVolumeUID                     string
 	// AvailableSince is zero while the instance was never available.
 	AvailableSince time.Time
 }
@@ -67,6 +70,8 @@ func ReadRecord(o metav1.Object) Record {
 		DeletionProtection: a[AnnotationDeletionProtection] == "true",
 		Retain:             a[AnnotationDeletionPolicy] == PolicyRetain,
 		PasswordMode:       PasswordMode(a[AnnotationPasswordMode]),
+		PasswordVersion:    a[AnnotationPasswordVersion],
+		PasswordRotation:   a[AnnotationPasswordRotation],
 		DataVolumeUID:      a[AnnotationDataVolumeUID],
 		AvailableSince:     since,
 	}
@@ -111,6 +116,12 @@ func (r Record) vmAnnotations() map[string]string {
 	a[AnnotationDeletionProtection] = strconv.FormatBool(r.DeletionProtection)
 	a[AnnotationDeletionPolicy] = Policy(r.Retain)
 	a[AnnotationPasswordMode] = string(r.PasswordMode)
+	if r.PasswordVersion != "" {
+		a[AnnotationPasswordVersion] = r.PasswordVersion
+	}
+	if r.PasswordRotation != "" {
+		a[AnnotationPasswordRotation] = r.PasswordRotation
+	}
 	if r.DataVolumeUID != "" {
 		a[AnnotationDataVolumeUID] = r.DataVolumeUID
 	}

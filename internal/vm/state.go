@@ -82,6 +82,8 @@ type Observed struct {
 	// BootstrapMaterial says that a Secret still holds what only the first boot
 	// needs.
 	BootstrapMaterial bool
+	// RotationPending says that a rotation of the password was begun and not finished.
+	RotationPending bool
 	// CredentialsMissing says that the credentials Secret was asked for and
 	// it, or a needed key of it, is not there.
 	CredentialsMissing bool
