@@ -74,7 +74,7 @@ func (r *resizer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	switch {
 	case v.On(knobs.ClaimFrozen):
 		return ctrl.Result{}, r.mark(ctx, c, corev1.PersistentVolumeClaimResizing, "")
-	case v.On(knobs.GrowOffline) && inUse:
+	case v.On(knobs.GrowOffline) && inUse && pv.Spec.Capacity.Storage().Cmp(want) < 0:
 		r.as.Eventf(c, corev1.EventTypeWarning, "VolumeResizeFailed", "resize volume %q by resizer %q failed: rpc error: code = FailedPrecondition desc = volume is attached, offline expansion is required", pv.Name, pv.Annotations[provisionedByAnnotation])
 		return ctrl.Result{}, r.mark(ctx, c, corev1.PersistentVolumeClaimResizing, "")
 	}
