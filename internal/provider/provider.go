@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/providervalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -72,7 +74,7 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 	}
 	back := new(backend)
 	back.tags = config.DefaultTags
-	resp.ResourceData = back
+	resp.ResourceData, resp.EphemeralResourceData = back, back
 
 	if wholly(config.InstanceClasses) {
 		classes, err := config.classes(ctx)
@@ -99,6 +101,16 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 // Resources lists the resources.
 func (p *dbaas) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{newInstanceResource}
+}
+
+// EphemeralResources lists the ephemeral resources.
+func (p *dbaas) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{newCredentialsEphemeral}
+}
+
+// Functions lists the functions.
+func (p *dbaas) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{newConnectionURIFunction, newJDBCURLFunction}
 }
 
 // DataSources lists the data sources.
