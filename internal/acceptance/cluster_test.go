@@ -81,7 +81,13 @@ func (l *lab) nothingLeft(names ...string) func(*terraform.State) error {
 // credentials is the Secret of an instance; nil if there is none.
 func (l *lab) credentials(name string) *corev1.Secret {
 	l.t.Helper()
-	secret, err := l.kube.CoreV1().Secrets(namespace).Get(context.Background(), "pg-"+name+"-credentials", metav1.GetOptions{})
+	return l.secret("pg-" + name + "-credentials")
+}
+
+// secret is one of the namespace; nil if there is none.
+func (l *lab) secret(name string) *corev1.Secret {
+	l.t.Helper()
+	secret, err := l.kube.CoreV1().Secrets(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

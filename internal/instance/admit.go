@@ -38,7 +38,7 @@ func (st *standing) admit(spec Spec) error {
 			"create instance %s: secret %s holds instance id %s and is annotated with %q", st.key, st.names.Credentials, held.InstanceID, id)
 	}
 	if held.finished() {
-		return st.refuseFinished()
+		return st.admitRetained(spec, held)
 	}
 	if err := checkSupplied(st.credentials, spec.Master); err != nil {
 		return err
@@ -95,8 +95,57 @@ func (st *standing) refuseFinished() error {
 			Problem: "is missing: the secret belongs to an instance whose data is gone; remove the secret to use the name again",
 		}
 	}
-	return nameTaken("Import it, or choose another name.",
-		"create instance %s: data volume %s and secret %s of an instance that was available stand", st.key, st.names.DataVolume, st.names.Credentials)
+	return nil
+}
+
+// admitRetained is for what an instance has left that was deleted with its
+// data kept: a create takes it over if it is the same database.
+func (st *standing) admitRetained(spec Spec, held credentials) error {
+	if err := st.refuseFinished(); err != nil {
+		return err
+	}
+	if err := st.admitParts(held); err != nil {
+		return err
+	}
+	if err := checkSupplied(st.credentials, spec.Master); err != nil {
+		return err
+	}
+	stands, err := st.spec()
+	if err != nil {
+		return err
+	}
+	stands.MasterUsername, stands.StorageGiB = held.User, vm.RequestGiB(st.data)
+	for _, d := range stands.differences(spec) {
+		switch d.field {
+		case FieldEngine, FieldDatabase, FieldUser, FieldPort, FieldStorageType:
+			return st.retainedDiffers(d)
+		case FieldStorage:
+			if spec.StorageGiB < stands.StorageGiB {
+				return st.retainedDiffers(d)
+			}
+		default: // may be another one now
+		}
+	}
+	return nil
+}
+
+func (st *standing) retainedDiffers(d difference) error {
+	return &FieldError{
+		Field: d.field,
+		Err: fmt.Errorf("create instance %s: volume %s, which an earlier instance of this name has left, was made with %s = %q, wanted is %q",
+			st.key, st.names.DataVolume, d.field, d.stands, cmp.Or(d.wanted, "nothing")),
+		Advice: fmt.Sprintf("Write the value that stands, to take the data over; or choose another name. If the data is not needed any more: kubectl -n %s delete pvc/%s secret/%s",
+			st.key.Namespace, st.names.DataVolume, st.names.Credentials),
+	}
+}
+
+// takesOver says whether a create would take over what a deleted instance left.
+func (st *standing) takesOver() bool {
+	if st.vm != nil || st.data == nil || st.credentials == nil || !vm.Ours(st.credentials, st.key.Name) {
+		return false
+	}
+	_, unfinished := st.credentials.Data[keyCAKey]
+	return !unfinished
 }
 
 // admitParts checks that everything that stands carries the Secret's identity.

@@ -29,12 +29,42 @@ func (s *Store) Create(ctx context.Context, spec Spec, accepted func(*Instance))
 	if err != nil {
 		return nil, err
 	}
-	return s.raise(ctx, ascent{
+	a := ascent{
 		spec:     spec,
 		key:      Key{Namespace: spec.Namespace, Name: spec.Name, InstanceID: st.held.InstanceID, OwnerID: owner},
 		stands:   st,
 		premises: made,
-	}, accepted)
+	}
+	if st.held.finished() {
+		return s.takeOver(ctx, a, accepted)
+	}
+	return s.raise(ctx, a, accepted)
+}
+
+// takeOver makes an instance of the data and the credentials that a deleted
+// one of this name has left: the same database in a new machine.
+func (s *Store) takeOver(ctx context.Context, a ascent, accepted func(*Instance)) (*Instance, error) {
+	wanted := a.spec
+	// No password was set since: the one in force is the one that is wanted.
+	wanted.Master.PriorVersion, wanted.Master.PriorRotation = wanted.Master.Version, wanted.Master.Rotation
+	w := &work{store: s, st: a.stands, key: a.key, wanted: wanted}
+	known := a.known()
+	known.EverAvailable = true
+	stands := false
+	err := w.restore(ctx, func() {
+		stands = true
+		accepted(&known)
+	})
+	if err != nil && (!stands || errors.Is(err, errNotOwner)) {
+		return nil, fmt.Errorf("create instance %s from the data that was kept: %w", a.key, err)
+	}
+	read, readErr := s.getLate(ctx, a.key)
+	if readErr != nil {
+		known.Warnings = append(known.Warnings, fmt.Sprintf("the instance could not be read back: %v", readErr))
+		read = &known
+	}
+	read.Warnings = append(read.Warnings, w.warnings...)
+	return read, err
 }
 
 // ascent is an instance on its way from a settled Secret to available.

@@ -32,7 +32,22 @@ func (s *Store) Delete(ctx context.Context, r DeleteRequest) (warnings []string,
 	if err := st.guardDelete(r); err != nil {
 		return nil, err
 	}
-	return nil, s.remove(ctx, st)
+	// What was never available holds no data.
+	st.retained = st.everAvailable() && (r.Retain || st.vm != nil && vm.ReadRecord(st.vm).Retain)
+	if err := s.remove(ctx, st); err != nil {
+		return nil, err
+	}
+	return st.kept(), nil
+}
+
+// kept tells what a delete that retains the data has left.
+func (st *standing) kept() []string {
+	if !st.retained {
+		return nil
+	}
+	return []string{fmt.Sprintf("volume %s and secret %s of instance %s were kept, as deletion_policy = \"retain\" wants it; an instance created under the same name takes them over. "+
+		"To remove them for good: kubectl -n %s delete pvc/%s secret/%s",
+		st.names.DataVolume, st.names.Credentials, st.key, st.key.Namespace, st.names.DataVolume, st.names.Credentials)}
 }
 
 // residue says whether something of ours stands although VM, data volume and
@@ -104,7 +119,7 @@ func (s *Store) removeVolumes(ctx context.Context, st *standing) error {
 		doomed = append(doomed, relicOf("data volume", volume, unstructuredDeleter{s.client.Dynamic.Resource(dataVolumeResource()).Namespace(st.key.Namespace)}))
 	}
 	for _, name := range []string{st.names.DataVolume, st.names.OSVolume} {
-		if name == "" {
+		if name == "" || st.retained && name == st.names.DataVolume {
 			continue
 		}
 		claim, err := find(ctx, s, query{"claim", st.key.Namespace, name}, claims.Get)
@@ -128,6 +143,9 @@ func (s *Store) removeVolumes(ctx context.Context, st *standing) error {
 func (s *Store) removeSecrets(ctx context.Context, st *standing) error {
 	secrets := s.client.Kube.CoreV1().Secrets(st.key.Namespace)
 	for _, secret := range []*corev1.Secret{st.cloudInit, st.credentials} {
+		if st.retained && secret == st.credentials {
+			continue
+		}
 		if secret == nil || !vm.Ours(secret, st.key.Name) || secret.Annotations[vm.AnnotationInstanceID] != st.key.InstanceID {
 			continue
 		}

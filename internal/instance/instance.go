@@ -153,6 +153,9 @@ const (
 type DeleteRequest struct {
 	Key
 	Intent Intent
+	// Retain keeps data volume and credentials Secret. So does what the virtual
+	// machine records: it takes both to delete data.
+	Retain bool
 }
 
 // Store creates, reads, changes and deletes instances on one cluster.

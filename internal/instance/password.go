@@ -36,6 +36,9 @@ type Master struct {
 	// Version and Rotation are the user's numbers, empty for none: another
 	// Version wants the supplied password set, another Rotation a new drawn one.
 	Version, Rotation string
+	// PriorVersion and PriorRotation are the numbers that the caller remembers of
+	// the password in force: what counts when the cluster's record is lost.
+	PriorVersion, PriorRotation string
 }
 
 // rotates says whether a password is to be set that differs from the one
@@ -104,7 +107,14 @@ func checkSupplied(secret *corev1.Secret, m Master) error {
 		Field: FieldPassword,
 		Err: fmt.Errorf("continue instance: secret %s/%s of an earlier attempt holds another password in %s",
 			secret.Namespace, secret.Name, keyPassword),
-		Advice: fmt.Sprintf("Either apply with the password that the Secret holds, or remove what the earlier attempt left: kubectl -n %s delete vm,secret,pvc -l %s=%s,%s=%s",
-			secret.Namespace, vm.LabelInstance, secret.Labels[vm.LabelInstance], vm.LabelManagedBy, vm.ManagedBy),
+		Advice: supplyAdvice(secret),
 	}
+}
+
+func supplyAdvice(secret *corev1.Secret) string {
+	if _, unfinished := secret.Data[keyCAKey]; !unfinished {
+		return "It is the password of the data that was kept. Apply with it first, and then with the new one and another master_password_wo_version; or choose another name."
+	}
+	return fmt.Sprintf("Either apply with the password that the Secret holds, or remove what the earlier attempt left: kubectl -n %s delete vm,secret,pvc -l %s=%s,%s=%s",
+		secret.Namespace, vm.LabelInstance, secret.Labels[vm.LabelInstance], vm.LabelManagedBy, vm.ManagedBy)
 }

@@ -20,6 +20,9 @@ import (
 // longhornProvisioner makes blocks that several nodes may attach.
 const longhornProvisioner = "driver.longhorn.io"
 
+// errTakesOver says that a create finds data that was kept; it is no failure.
+var errTakesOver = errors.New("data that was kept is taken over")
+
 var errAbsent = errors.New("it does not exist")
 
 // premises are what an instance is made from and what was found out about it.
@@ -73,7 +76,13 @@ func (s *Store) Check(ctx context.Context, spec Spec) ([]Finding, error) {
 				// which the first half's delete removes this VM or refuses to.
 				return nil
 			}
-			return stands.admit(spec)
+			if err := stands.admit(spec); err != nil {
+				return err
+			}
+			if stands.takesOver() {
+				return errTakesOver
+			}
+			return nil
 		},
 	}
 	results := make([]error, len(checks))
@@ -96,6 +105,11 @@ func findings(results []error) ([]Finding, error) {
 		secret, isSecret := errors.AsType[*SecretError](err)
 		switch {
 		case err == nil, errors.Is(err, errImageImporting):
+		case errors.Is(err, errTakesOver):
+			found = append(found, Finding{
+				Field: FieldName, Warning: true, Summary: "Instance takes over data that was kept",
+				Detail: "A data volume and a credentials Secret stand under this name, left by an instance that was deleted with deletion_policy = \"retain\". The new instance takes them over: the same data, password and certificate authority.",
+			})
 		case isField:
 			found = append(found, Finding{
 				Field:   field.Field,

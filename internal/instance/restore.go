@@ -10,8 +10,9 @@ import (
 
 // restore makes the VM of an instance anew, on the instance's own kept disks,
 // with the same CA, password and hardware address.
-func (w *work) restore(ctx context.Context) error {
+func (w *work) restore(ctx context.Context, accepted func()) error {
 	s, st := w.store, w.st
+	recorded := w.recorded()
 	if err := st.restorable(w.key); err != nil {
 		return err
 	}
@@ -31,10 +32,12 @@ func (w *work) restore(ctx context.Context) error {
 	desired.DataVolumeUID = string(st.data.UID)
 	desired.AvailableSince = time.Now()
 	desired.Halted = !w.wanted.Running
+	desired.PasswordVersion, desired.PasswordRotation = recorded.version, recorded.rotation
 	desired.ConfigHash = w.after.hash()
 	if st.vm, err = s.buildVM(ctx, a, desired); err != nil {
 		return err
 	}
+	accepted()
 	if w.wanted.Running {
 		if err := w.awaitBooted(ctx); err != nil {
 			return w.takeBack(ctx, err)

@@ -17,7 +17,7 @@ import (
 
 // draw begins the rotation that is wanted, unless one is under way already.
 func (w *work) draw(ctx context.Context) error {
-	if w.st.next() != "" || !w.wanted.Master.rotates(w.st.passwordRecord()) {
+	if w.st.next() != "" || !w.wanted.Master.rotates(w.recorded()) {
 		return nil
 	}
 	if !w.wanted.Running {
@@ -42,6 +42,15 @@ func (w *work) draw(ctx context.Context) error {
 		"data":     change{keyNextPassword: []byte(next)},
 	})
 	return err
+}
+
+// recorded is which numbers the password in force belongs to.
+func (w *work) recorded() passwordRecord {
+	r := w.st.passwordRecord()
+	if r == (passwordRecord{}) && w.st.vm == nil {
+		return passwordRecord{version: w.wanted.Master.PriorVersion, rotation: w.wanted.Master.PriorRotation}
+	}
+	return r
 }
 
 // count makes the guest's next document another one than that of the last

@@ -31,6 +31,9 @@ type standing struct {
 	// interrupted says that a rotation of the password was under way at first.
 	interrupted bool
 
+	// retained says that a delete keeps data volume and credentials Secret.
+	retained bool
+
 	// held is the parsed content of credentials once the Secret was settled.
 	held credentials
 }

@@ -22,15 +22,20 @@ func (s *Store) Update(ctx context.Context, key Key, wanted Spec) (*Instance, er
 	if errors.Is(err, ErrNotFound) || errors.Is(err, errNotOwner) {
 		return nil, err
 	}
-	// What stands is worth knowing also when the time is over.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pace.settle)
-	defer cancel()
-	read, readErr := s.Get(last, key)
+	read, readErr := s.getLate(ctx, key)
 	if readErr != nil {
 		return nil, errors.Join(err, fmt.Errorf("read instance %s after its update: %w", key, readErr))
 	}
 	read.Warnings = append(read.Warnings, warnings...)
 	return read, err
+}
+
+// getLate reads an instance also when the time is over: what stands is worth
+// knowing then.
+func (s *Store) getLate(ctx context.Context, key Key) (*Instance, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pace.settle)
+	defer cancel()
+	return s.Get(ctx, key)
 }
 
 // update repeats the rework, which is harmless, as long as others write to the
@@ -64,7 +69,7 @@ func (s *Store) rework(ctx context.Context, st *standing, key Key, wanted Spec) 
 	case !st.everAvailable():
 		return nil, s.finish(ctx, st, key, wanted)
 	case st.vm == nil:
-		return nil, w.restore(ctx)
+		return w.warnings, w.restore(ctx, func() {})
 	case st.dataReplaced():
 		return nil, st.refuseReplaced()
 	}

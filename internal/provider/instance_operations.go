@@ -116,6 +116,7 @@ func (r *instanceResource) Update(ctx context.Context, req resource.UpdateReques
 		report(&resp.Diagnostics, "Invalid instance", err)
 		return
 	}
+	spec.Master.PriorVersion, spec.Master.PriorRotation = numeral(state.PasswordVersion), numeral(state.PasswordRotation)
 	changed, err := r.store.Update(wait, state.key(), spec)
 	if changed != nil {
 		warn(&resp.Diagnostics, "Instance "+state.key().String(), changed.Warnings)
@@ -150,7 +151,9 @@ func (r *instanceResource) Delete(ctx context.Context, req resource.DeleteReques
 	resp.Diagnostics.Append(diags...)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	warnings, err := r.store.Delete(ctx, instance.DeleteRequest{Key: state.key(), Intent: intentOf(ctx, req.Private)})
+	warnings, err := r.store.Delete(ctx, instance.DeleteRequest{
+		Key: state.key(), Intent: intentOf(ctx, req.Private), Retain: state.DeletionPolicy.ValueString() == policyRetain,
+	})
 	warn(&resp.Diagnostics, "Instance "+state.key().String(), warnings)
 	if err != nil {
 		report(&resp.Diagnostics, "Cannot delete instance "+state.key().String(), err)
