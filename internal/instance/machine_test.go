@@ -80,7 +80,7 @@ func (a *apiServer) boot(t *testing.T) {
 			vm.AnnotationInstanceID:    machine.Annotations[vm.AnnotationInstanceID],
 			vm.AnnotationInstanceClass: machine.Annotations[vm.AnnotationInstanceClass],
 		},
-	}, Spec: corev1.PersistentVolumeClaimSpec{Resources: tenGiB()}}
+	}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("longhorn"), Resources: tenGiB()}}
 	vmi := &kubevirtv1.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "tenant", Name: "pg-orders",

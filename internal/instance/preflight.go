@@ -97,6 +97,26 @@ func (s *Store) Check(ctx context.Context, spec Spec) ([]Finding, error) {
 	return findings(results)
 }
 
+// CheckGrowth looks, for a planned growth, whether the storage class lets
+// volumes grow. Who may not read it finds out when the volume is grown.
+func (s *Store) CheckGrowth(ctx context.Context, storageType string) ([]Finding, error) {
+	found, err := s.storageClass(ctx, Spec{StorageType: storageType})
+	if _, absent := errors.AsType[*FieldError](err); err != nil && !absent {
+		return nil, err
+	}
+	if err == nil && (found == nil || found.AllowVolumeExpansion != nil && *found.AllowVolumeExpansion) {
+		return nil, nil
+	}
+	why := fmt.Sprintf("Storage class %s has no allowVolumeExpansion = true.", storageType)
+	if err != nil {
+		why = fmt.Sprintf("Storage class %s does not exist any more.", storageType)
+	}
+	return []Finding{{
+		Field: FieldStorage, Summary: "Volume cannot grow",
+		Detail: paragraphs(why, "Ask whoever runs the cluster to allow it, or leave allocated_storage as it is."),
+	}}, nil
+}
+
 // findings sorts what the checks said into findings and failures to ask.
 func findings(results []error) ([]Finding, error) {
 	var found []Finding

@@ -163,6 +163,27 @@ func (r *instanceResource) planUpdate(ctx context.Context, req resource.ModifyPl
 	resp.Diagnostics.Append(setIntent(ctx, resp.Private, instance.IntentOther)...)
 	r.updateOf(state, config, &plan, &resp.Diagnostics).settle()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	if !resp.Diagnostics.HasError() && plan.AllocatedStorage.ValueInt64() > state.AllocatedStorage.ValueInt64() {
+		r.checkGrowth(ctx, &state, &resp.Diagnostics)
+	}
+}
+
+// checkGrowth asks the cluster whether a volume can grow.
+func (r *instanceResource) checkGrowth(ctx context.Context, state *model, diags *diag.Diagnostics) {
+	if r.store == nil {
+		return
+	}
+	limit, more := state.Timeouts.Read(ctx, defaultRead)
+	diags.Append(more...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	findings, err := r.store.CheckGrowth(ctx, state.StorageType.ValueString())
+	if err != nil {
+		report(diags, "Cannot check whether the volume can grow", err)
+	}
+	for _, found := range findings {
+		add(diags, found)
+	}
 }
 
 func (r *instanceResource) updateOf(state, config model, plan *model, diags *diag.Diagnostics) update {
