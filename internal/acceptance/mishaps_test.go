@@ -18,45 +18,6 @@ import (
 // postVM is the request that makes the virtual machine.
 const postVM = "/namespaces/" + namespace + "/virtualmachines(\\?|$)"
 
-func TestUnusableImageLeavesNothingBehind(t *testing.T) {
-	l := useLab(t)
-	for story, test := range map[string]struct{ image, text string }{
-		"absent":    {"default/no-such-image", `(?s)debian-12-generic-amd64\.qcow2|debian-12`},
-		"ambiguous": {l.sharedDisplayName(), `(?s)twice-a.*twice-b`},
-		"importing": {"default/never-imports", `(?s)import`},
-	} {
-		t.Run(story, func(t *testing.T) {
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
-				CheckDestroy:             l.nothingLeft("imageless"),
-				Steps: []resource.TestStep{{
-					PreConfig:   l.reset,
-					Config:      l.config("imageless", args{"os_image": quote(test.image), "timeouts": `{ create = "6s" }`}),
-					ExpectError: regexp.MustCompile(test.text),
-				}},
-			})
-			if left := l.remains("imageless"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			if writes := l.requests("", "POST", "PUT", "PATCH", "DELETE"); len(writes) > 0 {
-				t.Errorf("written: %v", writes)
-			}
-		})
-	}
-}
-
-// sharedDisplayName is the display name of two of the lab's images.
-func (l *lab) sharedDisplayName() string {
-	l.t.Helper()
-	images := machines()
-	images.Group, images.Version, images.Resource = "harvesterhci.io", "v1beta1", "virtualmachineimages"
-	image, err := l.dynamic.Resource(images).Namespace("default").Get(context.Background(), "twice-a", metav1.GetOptions{})
-	must(l.t, err)
-	name, _, err := unstructured.NestedString(image.Object, "spec", "displayName")
-	must(l.t, err)
-	return name
-}
-
 func TestRefusedMachineKeepsItsSecretsForTheNextApply(t *testing.T) {
 	l := useLab(t)
 	var first *corev1.Secret
