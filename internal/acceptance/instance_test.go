@@ -3,15 +3,12 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
@@ -25,26 +22,6 @@ func value(attribute string, want func() string) resource.TestCheckFunc {
 	return func(s *terraform.State) error {
 		return resource.TestCheckResourceAttr(it, attribute, want())(s)
 	}
-}
-
-func TestShortestExampleOfTheReadme(t *testing.T) {
-	l := useLab(t)
-	example, err := os.ReadFile("../../examples/resources/dbaas_instance/resource.tf")
-	must(t, err)
-	readme, err := os.ReadFile("../../README.md")
-	must(t, err)
-	if !strings.Contains(string(readme), strings.TrimSpace(string(example))) {
-		t.Error("the README shows another example than examples/resources/dbaas_instance/resource.tf")
-	}
-	config := fmt.Sprintf("provider \"dbaas\" {\n  config_path = %q\n}\n%s", filepath.Join(l.dir, "proxy.kubeconfig"), example)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		CheckDestroy:             l.nothingLeft("orders"),
-		Steps: []resource.TestStep{
-			{Config: config, Check: resource.TestCheckResourceAttr("dbaas_instance.orders", "status", "available")},
-			{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
-		},
-	})
 }
 
 func TestCreateReturnsWhatTheSecretHolds(t *testing.T) {

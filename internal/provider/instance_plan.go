@@ -125,6 +125,7 @@ func (r *instanceResource) planClass(plan *model, diags *diag.Diagnostics) *clas
 
 // add turns a finding of the live checks into a diagnostic.
 func add(diags *diag.Diagnostics, found instance.Finding) {
+	found.Detail = sentence(found.Detail)
 	switch {
 	case found.Warning && found.Field == "":
 		diags.AddWarning(found.Summary, found.Detail)
