@@ -122,36 +122,6 @@ func TestManagedPasswordIsNowhereInTheState(t *testing.T) {
 	})
 }
 
-func TestGuideReadsAnInstanceWithKubectl(t *testing.T) {
-	l := useLab(t)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		CheckDestroy:             l.nothingLeft("guide"),
-		Steps: []resource.TestStep{{
-			Config: l.config("guide", args{"master_username": `"orders_admin"`}),
-			Check: func(s *terraform.State) error {
-				attributes := s.RootModule().Resources[it].Primary.Attributes
-				for command, want := range map[string]string{
-					"get vm pg-guide -o jsonpath={.status.printableStatus}":                                "Running",
-					"get vmi pg-guide -o jsonpath={.status.phase}={.status.interfaces[*].ipAddress}":       "Running=" + attributes["address"],
-					"get secret pg-guide-credentials -o go-template={{.data.admin_user|base64decode}}":     "orders_admin",
-					"get secret pg-guide-credentials -o go-template={{.data.admin_password|base64decode}}": attributes["master_password"],
-					"get vm,vmi,pvc,secret -l dbaas.opencloud.wso2.com/instance=guide -o name --ignore-not-found": strings.Join([]string{
-						"virtualmachine.kubevirt.io/pg-guide", "virtualmachineinstance.kubevirt.io/pg-guide",
-						"persistentvolumeclaim/pg-guide-data", "persistentvolumeclaim/pg-guide-os",
-						"secret/pg-guide-cloudinit", "secret/pg-guide-credentials", "",
-					}, "\n"),
-				} {
-					if got := l.kubectl(strings.Fields(command)...); got != want {
-						return fmt.Errorf("kubectl %s prints %q, want %q", command, got, want)
-					}
-				}
-				return nil
-			},
-		}},
-	})
-}
-
 func TestPlanRefusesToChangeWhatIsSettled(t *testing.T) {
 	l := useLab(t)
 	refused := func(changes args, text string) resource.TestStep {
