@@ -107,6 +107,7 @@ func (a ascent) known() Instance {
 		MemoryMiB:      a.spec.Class.MemoryMiB,
 		MaxConnections: a.spec.Class.MaxConnections,
 		StaticKnown:    true,
+		PolicyKnown:    true,
 	}
 	if !a.spec.ManagePassword {
 		i.MasterPassword = a.stands.held.Password
@@ -160,7 +161,7 @@ func (s *Store) ensureVM(ctx context.Context, a ascent) (*kubevirtv1.VirtualMach
 // accept checks that a VM that stands is the one that this create continues.
 func (a ascent) accept(found *kubevirtv1.VirtualMachine) error {
 	if !vm.Ours(found, a.key.Name) || found.Annotations[vm.AnnotationInstanceID] != a.key.InstanceID {
-		return a.stands.stranger("virtual machine", found.Name)
+		return a.stands.stranger("create", "virtual machine", found.Name)
 	}
 	if vm.EverAvailable(found) {
 		return exists(a.key)

@@ -47,6 +47,9 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 	if st.gone(key) {
 		return nil, vm.State{}, wrap(ErrNotFound, "get instance %s", key)
 	}
+	if st.strange() {
+		return nil, vm.State{}, st.stranger("get", "virtual machine", st.names.VM)
+	}
 	data, os := st.takeDiskNames()
 	state := vm.Assess(st.observed())
 	var said testimony
@@ -112,6 +115,7 @@ func (st *standing) instance(state vm.State) (*Instance, error) {
 		EverAvailable:   st.everAvailable(),
 		OperatorManaged: st.operatorManaged(),
 		StaticKnown:     st.cloudInit != nil,
+		PolicyKnown:     st.vm != nil,
 	}
 	if i.EverAvailable {
 		// The guest becomes ready with the requested major only, never another.
@@ -133,7 +137,7 @@ func (st *standing) readCredentials(i *Instance) {
 	if i.MasterUsername == "" {
 		i.MasterUsername = string(data[keyUser])
 	}
-	if !i.ManagePassword {
+	if i.PolicyKnown && !i.ManagePassword {
 		i.MasterPassword = string(data[keyPassword])
 	}
 	if certificate, err := pki.ParseCertificate(string(data[keyCACert])); err == nil {

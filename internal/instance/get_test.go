@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -110,5 +111,40 @@ func TestWhatTheGuestSaidIsReadWithTheRest(t *testing.T) {
 	}
 	if got.Reason != string(vm.ReasonGuestFailed) {
 		t.Errorf("reason %s: %s", got.Reason, got.Detail)
+	}
+}
+
+func TestLostMachineTakesThePasswordModeWithIt(t *testing.T) {
+	api, store := newAPIServer(t)
+	key := standingInstance(t, api)
+	api.Lock()
+	delete(api.objects, vmPath)
+	api.Unlock()
+	got, err := store.Get(deadline(t, time.Minute), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Reason != string(vm.ReasonVMMissing) || got.PolicyKnown {
+		t.Errorf("reason %s, policy known: %t", got.Reason, got.PolicyKnown)
+	}
+	// Whether it may be in Terraform's state is recorded on the machine only.
+	if got.MasterPassword != "" {
+		t.Error("the password is returned although nothing says that it may be")
+	}
+}
+
+func TestMachineOfAStrangerIsNoInstance(t *testing.T) {
+	spec := wantedSpec()
+	_, held := settled(t, spec)
+	stranger := machineOf(t, spec, held)
+	stranger.Labels, stranger.Annotations = nil, nil
+	api, store := newAPIServer(t)
+	api.add(t, vmsPath, stranger)
+	got, err := store.Get(deadline(t, time.Minute), spec.Key())
+	if field, ok := errors.AsType[*FieldError](err); got != nil || !ok || field.Field != FieldName {
+		t.Errorf("instance %v, error %v; want one about the name", got, err)
+	}
+	if _, err := store.SetProtection(deadline(t, time.Minute), spec.Key(), true); err == nil || len(api.writes()) > 0 {
+		t.Errorf("a stranger's machine is changed: error %v, writes %v", err, api.writes())
 	}
 }

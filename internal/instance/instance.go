@@ -80,8 +80,8 @@ type Instance struct {
 
 	CACertPEM    string
 	CAValidUntil time.Time
-	// MasterPassword is empty when the password is managed in the Secret only,
-	// and when the Secret does not hold it any more.
+	// MasterPassword is empty when the password is managed in the Secret only or
+	// nothing tells whether it is, and when the Secret does not hold it any more.
 	MasterPassword string
 	SecretStatus   SecretStatus
 	SecretReason   string
@@ -96,6 +96,9 @@ type Instance struct {
 	// StaticKnown says whether Static was read; false when the object that
 	// records it is gone, and then nil does not mean DHCP.
 	StaticKnown bool
+	// PolicyKnown says whether ManagePassword and DeletionProtection were read;
+	// false when the VM, which records them, is gone.
+	PolicyKnown bool
 	// OperatorManaged says that the DBaaS operator made the instance: it can be
 	// read, never changed or deleted from here.
 	OperatorManaged bool

@@ -115,10 +115,25 @@ func modelOf(in *instance.Instance, before model) model {
 	if !in.StaticKnown && !before.StaticNetwork.IsUnknown() && !before.StaticNetwork.IsNull() {
 		m.StaticNetwork = before.StaticNetwork
 	}
+	if !in.PolicyKnown {
+		m.keepPolicy(before)
+	}
 	m.keepSpelling(before)
 	m.setConnection(in, before)
 	m.setCredentials(in, before)
 	return m
+}
+
+// keepPolicy keeps what only the lost VM had recorded: an instance that was
+// protected still is, and a password that was not to be here still is not.
+func (m *model) keepPolicy(before model) {
+	for _, policy := range []struct{ is, was *types.Bool }{
+		{&m.ManagePassword, &before.ManagePassword}, {&m.DeletionProtection, &before.DeletionProtection},
+	} {
+		if !policy.was.IsNull() && !policy.was.IsUnknown() {
+			*policy.is = *policy.was
+		}
+	}
 }
 
 // keepSpelling keeps how the user wrote a name that means what stands.
@@ -151,7 +166,7 @@ func (m *model) setCredentials(in *instance.Instance, before model) {
 		m.CAValidUntil = types.StringValue(in.CAValidUntil.UTC().Format(time.RFC3339))
 	}
 	switch {
-	case in.ManagePassword:
+	case m.ManagePassword.ValueBool():
 		m.MasterPassword = types.StringNull()
 	case in.MasterPassword != "":
 		m.MasterPassword = types.StringValue(in.MasterPassword)

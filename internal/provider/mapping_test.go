@@ -26,7 +26,7 @@ func orders() *instance.Instance {
 				Nameservers: []netip.Addr{netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("1.1.1.1")},
 			},
 		},
-		InstanceID: "id", OwnerID: "owner", Names: vm.NamesOf("orders"), StaticKnown: true,
+		InstanceID: "id", OwnerID: "owner", Names: vm.NamesOf("orders"), StaticKnown: true, PolicyKnown: true,
 		Status: "available", Address: "2001:db8::2",
 		CACertPEM: "PEM", CAValidUntil: time.Date(2036, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600)), MasterPassword: "generated",
 		SecretStatus: instance.SecretActive, VCPU: 1, MemoryMiB: 1024, MaxConnections: 50, EngineVersionActual: "16",
@@ -129,5 +129,16 @@ func TestWhatIsNotRecordedIsNull(t *testing.T) {
 		if !isNull {
 			t.Errorf("%s is not null", name)
 		}
+	}
+}
+
+func TestReadKeepsThePolicyOfALostMachine(t *testing.T) {
+	lost := &instance.Instance{Status: "failed", Reason: "VMMissing"}
+	before := model{
+		ManagePassword: types.BoolValue(true), DeletionProtection: types.BoolValue(true), MasterPassword: types.StringNull(),
+	}
+	got := modelOf(lost, before)
+	if !got.ManagePassword.ValueBool() || !got.DeletionProtection.ValueBool() || !got.MasterPassword.IsNull() {
+		t.Errorf("managed %s, protected %s, password known: %t", got.ManagePassword, got.DeletionProtection, !got.MasterPassword.IsNull())
 	}
 }
