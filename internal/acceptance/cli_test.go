@@ -44,12 +44,10 @@ func (c *cli) write(module string) {
 
 // program is what plugin-testing runs as well.
 func program() string {
-	for _, name := range []string{os.Getenv("TF_ACC_TERRAFORM_PATH"), "terraform"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
+	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
+		return path
 	}
-	return "tofu"
+	return "terraform"
 }
 
 // run returns the exit code, and all that was printed.
@@ -110,7 +108,7 @@ func serve(t *testing.T) []string {
 	go func() {
 		failed <- tf6server.Serve(address("wso2/dbaas"),
 			func() tfprotov6.ProviderServer { return providerserver.NewProtocol6(provider.New("test")())() },
-			tf6server.WithDebug(ctx, configs, closed), tf6server.WithoutLogStderrOverride())
+			tf6server.WithDebug(ctx, configs, closed), tf6server.WithLoggingSink(t))
 	}()
 	t.Cleanup(func() { stop(); <-closed })
 	select {

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,6 +83,9 @@ func TestCreateReturnsWhatTheSecretHolds(t *testing.T) {
 }
 
 func TestImportByIdentityNeedsNoChange(t *testing.T) {
+	if filepath.Base(program()) == "tofu" {
+		t.Skip("OpenTofu has no identities")
+	}
 	l := useLab(t)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
