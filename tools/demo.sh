@@ -4,7 +4,6 @@
 # outputs, and says where the time went. LAB_DIR and LAB_GUEST as for make lab-up.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD
 
 lab=$(realpath -m "${LAB_DIR:-.lab}")
 guest=${LAB_GUEST:-container}
@@ -31,19 +30,6 @@ need() {
   apt-get install -y -qq --no-install-recommends "$2" >/dev/null 2>&1 ||
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$2" >/dev/null; } ||
     die "$2 cannot be installed; see apt's message above"
-}
-
-# choose_terraform prints the path of Terraform, of OpenTofu, or of an OpenTofu
-# that it builds.
-choose_terraform() {
-  command -v terraform || command -v tofu || {
-    echo 'neither terraform nor tofu is installed: building OpenTofu, some minutes' >&2
-    mkdir -p bin
-    (cd tools/tofu && CGO_ENABLED=0 go build -o "$root/bin/tofu" \
-      -ldflags '-s -w -X github.com/opentofu/opentofu/version.dev=no' \
-      github.com/opentofu/opentofu/cmd/tofu) >&2 || return
-    echo "$root/bin/tofu"
-  }
 }
 
 # possible GUEST: can this host boot it? It prints why not.
@@ -103,7 +89,7 @@ for fallback in "$guest" vm sim; do
   fi
   echo "$why; trying another guest"
 done
-terraform=$(choose_terraform) || die 'no Terraform: install terraform or tofu and repeat'
+terraform=$(tools/terraform.sh) || die 'no Terraform: install terraform or tofu and repeat'
 echo "$("$terraform" version | head -1), guest: $guest"
 took
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -113,15 +111,6 @@ func (l *lab) patchMachine(name string, patch map[string]any) {
 	must(l.t, err)
 	_, err = l.dynamic.Resource(machines()).Namespace(namespace).Patch(context.Background(), "pg-"+name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "somebody"})
 	must(l.t, err)
-}
-
-// kubectl runs a command of the usage guide and returns what it prints.
-func (l *lab) kubectl(arguments ...string) string {
-	l.t.Helper()
-	command := exec.CommandContext(l.t.Context(), "kubectl", append([]string{"--kubeconfig", filepath.Join(l.dir, "tenant.kubeconfig"), "-n", namespace}, arguments...)...)
-	out, err := command.Output()
-	must(l.t, err)
-	return string(out)
 }
 
 // removeSecrets is for stories that end with Secrets and no state.

@@ -3,7 +3,6 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
@@ -25,26 +23,6 @@ func value(attribute string, want func() string) resource.TestCheckFunc {
 	return func(s *terraform.State) error {
 		return resource.TestCheckResourceAttr(it, attribute, want())(s)
 	}
-}
-
-func TestShortestExampleOfTheReadme(t *testing.T) {
-	l := useLab(t)
-	example, err := os.ReadFile("../../examples/resources/dbaas_instance/resource.tf")
-	must(t, err)
-	readme, err := os.ReadFile("../../README.md")
-	must(t, err)
-	if !strings.Contains(string(readme), strings.TrimSpace(string(example))) {
-		t.Error("the README shows another example than examples/resources/dbaas_instance/resource.tf")
-	}
-	config := fmt.Sprintf("provider \"dbaas\" {\n  config_path = %q\n}\n%s", filepath.Join(l.dir, "proxy.kubeconfig"), example)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		CheckDestroy:             l.nothingLeft("orders"),
-		Steps: []resource.TestStep{
-			{Config: config, Check: resource.TestCheckResourceAttr("dbaas_instance.orders", "status", "available")},
-			{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
-		},
-	})
 }
 
 func TestCreateReturnsWhatTheSecretHolds(t *testing.T) {
@@ -105,6 +83,9 @@ func TestCreateReturnsWhatTheSecretHolds(t *testing.T) {
 }
 
 func TestImportByIdentityNeedsNoChange(t *testing.T) {
+	if filepath.Base(program()) == "tofu" {
+		t.Skip("OpenTofu has no identities")
+	}
 	l := useLab(t)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
@@ -142,36 +123,6 @@ func TestManagedPasswordIsNowhereInTheState(t *testing.T) {
 			},
 			{Config: l.config("managed", args{"manage_master_user_password": "true"}), Check: absent},
 		},
-	})
-}
-
-func TestGuideReadsAnInstanceWithKubectl(t *testing.T) {
-	l := useLab(t)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		CheckDestroy:             l.nothingLeft("guide"),
-		Steps: []resource.TestStep{{
-			Config: l.config("guide", args{"master_username": `"orders_admin"`}),
-			Check: func(s *terraform.State) error {
-				attributes := s.RootModule().Resources[it].Primary.Attributes
-				for command, want := range map[string]string{
-					"get vm pg-guide -o jsonpath={.status.printableStatus}":                                "Running",
-					"get vmi pg-guide -o jsonpath={.status.phase}={.status.interfaces[*].ipAddress}":       "Running=" + attributes["address"],
-					"get secret pg-guide-credentials -o go-template={{.data.admin_user|base64decode}}":     "orders_admin",
-					"get secret pg-guide-credentials -o go-template={{.data.admin_password|base64decode}}": attributes["master_password"],
-					"get vm,vmi,pvc,secret -l dbaas.opencloud.wso2.com/instance=guide -o name --ignore-not-found": strings.Join([]string{
-						"virtualmachine.kubevirt.io/pg-guide", "virtualmachineinstance.kubevirt.io/pg-guide",
-						"persistentvolumeclaim/pg-guide-data", "persistentvolumeclaim/pg-guide-os",
-						"secret/pg-guide-cloudinit", "secret/pg-guide-credentials", "",
-					}, "\n"),
-				} {
-					if got := l.kubectl(strings.Fields(command)...); got != want {
-						return fmt.Errorf("kubectl %s prints %q, want %q", command, got, want)
-					}
-				}
-				return nil
-			},
-		}},
 	})
 }
 

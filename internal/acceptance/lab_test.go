@@ -33,11 +33,13 @@ const deleteWithin = 2 * time.Minute
 
 // lab is a running lab, seen by its administrator.
 type lab struct {
-	t       *testing.T
-	dir     string
-	kube    kubernetes.Interface
-	dynamic dynamic.Interface
-	control string // URL of the fault proxy's control
+	t   *testing.T
+	dir string
+	// kubeconfig is the tenant's, behind the fault proxy.
+	kubeconfig string
+	kube       kubernetes.Interface
+	dynamic    dynamic.Interface
+	control    string // URL of the fault proxy's control
 }
 
 // useLab finds the lab that the environment names, and forgets what earlier
@@ -66,7 +68,7 @@ func useLab(t *testing.T) *lab {
 	must(t, err)
 	var parts struct{ Ports map[string]int }
 	must(t, json.Unmarshal(record, &parts))
-	l := &lab{t: t, dir: dir, kube: kube, dynamic: dyn, control: fmt.Sprintf("http://127.0.0.1:%d", parts.Ports["proxy-control"])}
+	l := &lab{t: t, dir: dir, kubeconfig: filepath.Join(dir, "proxy.kubeconfig"), kube: kube, dynamic: dyn, control: fmt.Sprintf("http://127.0.0.1:%d", parts.Ports["proxy-control"])}
 	l.reset()
 	t.Cleanup(l.reset)
 	return l
@@ -96,7 +98,7 @@ func (l *lab) config(name string, arguments map[string]string) string {
 	}
 	maps.Copy(all, arguments)
 	var b strings.Builder
-	fmt.Fprintf(&b, "provider \"dbaas\" {\n  config_path = %q\n}\n\nresource \"dbaas_instance\" \"it\" {\n", filepath.Join(l.dir, "proxy.kubeconfig"))
+	fmt.Fprintf(&b, "provider \"dbaas\" {\n  config_path = %q\n}\n\nresource \"dbaas_instance\" \"it\" {\n", l.kubeconfig)
 	for argument, value := range all {
 		switch {
 		case strings.HasSuffix(argument, "{"):

@@ -12,50 +12,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // postVM is the request that makes the virtual machine.
 const postVM = "/namespaces/" + namespace + "/virtualmachines(\\?|$)"
-
-func TestUnusableImageLeavesNothingBehind(t *testing.T) {
-	l := useLab(t)
-	for story, test := range map[string]struct{ image, text string }{
-		"absent":    {"default/no-such-image", `(?s)debian-12-generic-amd64\.qcow2|debian-12`},
-		"ambiguous": {l.sharedDisplayName(), `(?s)twice-a.*twice-b`},
-		"importing": {"default/never-imports", `(?s)import`},
-	} {
-		t.Run(story, func(t *testing.T) {
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
-				CheckDestroy:             l.nothingLeft("imageless"),
-				Steps: []resource.TestStep{{
-					PreConfig:   l.reset,
-					Config:      l.config("imageless", args{"os_image": quote(test.image), "timeouts": `{ create = "6s" }`}),
-					ExpectError: regexp.MustCompile(test.text),
-				}},
-			})
-			if left := l.remains("imageless"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			if writes := l.requests("", "POST", "PUT", "PATCH", "DELETE"); len(writes) > 0 {
-				t.Errorf("written: %v", writes)
-			}
-		})
-	}
-}
-
-// sharedDisplayName is the display name of two of the lab's images.
-func (l *lab) sharedDisplayName() string {
-	l.t.Helper()
-	images := machines()
-	images.Group, images.Version, images.Resource = "harvesterhci.io", "v1beta1", "virtualmachineimages"
-	image, err := l.dynamic.Resource(images).Namespace("default").Get(context.Background(), "twice-a", metav1.GetOptions{})
-	must(l.t, err)
-	name, _, err := unstructured.NestedString(image.Object, "spec", "displayName")
-	must(l.t, err)
-	return name
-}
 
 func TestRefusedMachineKeepsItsSecretsForTheNextApply(t *testing.T) {
 	l := useLab(t)
@@ -174,58 +134,6 @@ func TestMalformedSecretIsNeitherRepairedNorUsed(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWhatOthersSetStaysAsItIs(t *testing.T) {
-	l := useLab(t)
-	var before *unstructured.Unstructured
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		CheckDestroy:             l.nothingLeft("shared"),
-		Steps: []resource.TestStep{
-			{Config: l.config("shared", nil)},
-			{
-				PreConfig: func() {
-					l.patchMachine("shared", map[string]any{
-						"metadata": map[string]any{"annotations": map[string]any{"example.com/team": "orders"}, "labels": map[string]any{"example.com/cost": "7"}},
-						"spec": map[string]any{"template": map[string]any{
-							"metadata": map[string]any{"annotations": map[string]any{"ovn.kubernetes.io/logical_switch": "tenant-net"}},
-							"spec": map[string]any{
-								"dnsPolicy": "None", "dnsConfig": map[string]any{"nameservers": []any{"10.0.0.10"}},
-								"nodeSelector": map[string]any{"example.com/disk": "nvme"},
-								"affinity": map[string]any{"nodeAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
-									"weight": int64(5), "preference": map[string]any{"matchExpressions": []any{map[string]any{"key": "example.com/rack", "operator": "Exists"}}},
-								}}}},
-							},
-						}},
-					})
-				},
-				Config:   l.config("shared", nil),
-				PlanOnly: true,
-			},
-			{
-				PreConfig: func() { before = l.machine("shared") },
-				Config:    l.config("shared", args{"deletion_protection": "true", "manage_master_user_password": "true"}),
-				Check: func(*terraform.State) error {
-					after := l.machine("shared")
-					for _, object := range []*unstructured.Unstructured{before, after} {
-						unstructured.RemoveNestedField(object.Object, "status")
-						for _, field := range []string{"resourceVersion", "managedFields", "generation"} {
-							unstructured.RemoveNestedField(object.Object, "metadata", field)
-						}
-						for _, ours := range []string{"deletion-protection", "password-mode"} {
-							unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "dbaas.opencloud.wso2.com/"+ours)
-						}
-					}
-					if diff := cmp.Diff(before.Object, after.Object); diff != "" {
-						return fmt.Errorf("the update changed what is not its own:\n%s", diff)
-					}
-					return nil
-				},
-			},
-			{Config: l.config("shared", nil)},
-		},
-	})
 }
 
 func TestFailedCleaningIsFinishedByTheNextApply(t *testing.T) {

@@ -40,10 +40,10 @@ func (l *lab) boots(name string) func() int {
 			}
 		}
 	}()
-	first := len(l.uids(name))
+	first := len(l.machineUIDs(name))
 	return func() int {
 		l.t.Helper()
-		now := l.uids(name)
+		now := l.machineUIDs(name)
 		mutex.Lock()
 		defer mutex.Unlock()
 		maps.Copy(uids, now)
@@ -51,8 +51,8 @@ func (l *lab) boots(name string) func() int {
 	}
 }
 
-// uids are those of the machine that runs, if one does.
-func (l *lab) uids(name string) map[types.UID]bool {
+// machineUIDs are those of the machine that runs, if one does.
+func (l *lab) machineUIDs(name string) map[types.UID]bool {
 	l.t.Helper()
 	if machine := l.running(name); machine != nil {
 		return map[types.UID]bool{machine.GetUID(): true}

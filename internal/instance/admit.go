@@ -31,7 +31,7 @@ func (st *standing) admit(spec Spec) error {
 		return err
 	}
 	if !vm.Ours(st.credentials, st.key.Name) {
-		return st.stranger("secret", st.names.Credentials)
+		return st.stranger("create", "secret", st.names.Credentials)
 	}
 	if id := st.credentials.Annotations[vm.AnnotationInstanceID]; id != held.InstanceID {
 		return nameTaken("Restore the Secret, or remove what is left of the instance.",
@@ -53,7 +53,7 @@ func (st *standing) admit(spec Spec) error {
 func (st *standing) admitVM() error {
 	switch {
 	case !vm.Ours(st.vm, st.key.Name):
-		return st.stranger("virtual machine", st.names.VM)
+		return st.stranger("create", "virtual machine", st.names.VM)
 	case vm.EverAvailable(st.vm):
 		return exists(st.key)
 	case st.vm.DeletionTimestamp != nil:
@@ -151,17 +151,17 @@ func (st *standing) takesOver() bool {
 // admitParts checks that everything that stands carries the Secret's identity.
 func (st *standing) admitParts(held credentials) error {
 	if st.vm != nil && st.vm.Annotations[vm.AnnotationInstanceID] != held.InstanceID {
-		return st.stranger("virtual machine", st.names.VM)
+		return st.stranger("create", "virtual machine", st.names.VM)
 	}
 	if st.data != nil && (!vm.Ours(st.data, st.key.Name) || st.data.Annotations[vm.AnnotationInstanceID] != held.InstanceID) {
-		return st.stranger("volume", st.names.DataVolume)
+		return st.stranger("create", "volume", st.names.DataVolume)
 	}
 	// CDI makes OS disks without our labels; then the VM, which is ours, vouches for it.
 	if st.os != nil && st.vm == nil && !vm.Ours(st.os, st.key.Name) {
-		return st.stranger("volume", st.names.OSVolume)
+		return st.stranger("create", "volume", st.names.OSVolume)
 	}
 	if st.cloudInit != nil && !vm.Ours(st.cloudInit, st.key.Name) {
-		return st.stranger("secret", st.names.CloudInit)
+		return st.stranger("create", "secret", st.names.CloudInit)
 	}
 	return nil
 }
@@ -257,9 +257,9 @@ func nameTaken(advice, format string, args ...any) error {
 	return &FieldError{Field: FieldName, Err: fmt.Errorf(format, args...), Advice: advice}
 }
 
-func (st *standing) stranger(kind, name string) error {
+func (st *standing) stranger(verb, kind, name string) error {
 	return nameTaken("Choose another name.",
-		"create instance %s: %s %s stands already and does not belong to it", st.key, kind, name)
+		"%s instance %s: %s %s stands already and does not belong to it", verb, st.key, kind, name)
 }
 
 func exists(key Key) error {

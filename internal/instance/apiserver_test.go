@@ -34,6 +34,8 @@ type apiServer struct {
 	// before runs instead of the server when it returns true. after runs when a
 	// write or read took effect, and has answered when it returns true.
 	before, after func(http.ResponseWriter, *http.Request) bool
+	// arrive is called before anything else, by all requests at once.
+	arrive func(*http.Request)
 }
 
 // newAPIServer starts a server and a store that uses it, impatient enough for tests.
@@ -56,6 +58,9 @@ func newAPIServer(t *testing.T) (*apiServer, *Store) {
 
 // ServeHTTP answers one request.
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.arrive != nil {
+		a.arrive(r)
+	}
 	a.Lock()
 	defer a.Unlock()
 	a.served = append(a.served, r.Method+" "+r.URL.Path)

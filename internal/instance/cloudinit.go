@@ -106,7 +106,7 @@ func (s *Store) rereadCloudInit(ctx context.Context, st *standing) (*corev1.Secr
 		return nil, err
 	}
 	if found != nil && !vm.Ours(found, st.key.Name) {
-		return nil, st.stranger("secret", st.names.CloudInit)
+		return nil, st.stranger("create", "secret", st.names.CloudInit)
 	}
 	return found, nil
 }

@@ -220,7 +220,7 @@ func (s *Store) buildVM(ctx context.Context, a ascent, desired vm.Desired) (*kub
 // accept checks that a VM that stands is the one that this create continues.
 func (a ascent) accept(found *kubevirtv1.VirtualMachine) error {
 	if !vm.Ours(found, a.key.Name) || found.Annotations[vm.AnnotationInstanceID] != a.key.InstanceID {
-		return a.stands.stranger("virtual machine", found.Name)
+		return a.stands.stranger("create", "virtual machine", found.Name)
 	}
 	if a.restored {
 		return nil

@@ -112,6 +112,24 @@ func TestRefusedVMLeavesSecretsThatTheNextCreateUses(t *testing.T) {
 	}
 }
 
+func TestSecretThatMayStandIsNamed(t *testing.T) {
+	api, store := prepared(t)
+	ctx, giveUp := context.WithCancel(t.Context())
+	api.after = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || r.URL.Path != secretsPath {
+			return false
+		}
+		giveUp()
+		cut(w)
+		return true
+	}
+	left, err := store.Create(ctx, wantedSpec(), func(*Instance) { t.Error("accepted") })
+	leftover, ok := errors.AsType[*LeftoverError](err)
+	if left != nil || !ok || !slices.Equal(leftover.Secrets, []string{"pg-orders-credentials"}) {
+		t.Errorf("instance %v, error %v; want none and the Secret that may stand", left, err)
+	}
+}
+
 func TestMalformedSecretStaysAsItIs(t *testing.T) {
 	secret, _ := settled(t, wantedSpec())
 	for _, key := range []string{keyUser, keyPassword, keyCACert, keyCAKey, keyInstanceID, keyMAC} {

@@ -178,6 +178,10 @@ func (s *Store) claimCredentials(ctx context.Context, spec Spec, ownerID string)
 			}
 			continue
 		}
+		if err != nil && stands.credentials == nil && !refused(err) {
+			// The answer was lost: the Secret may have been created.
+			return nil, &LeftoverError{Err: err, Namespace: spec.Namespace, Secrets: []string{stands.names.Credentials}}
+		}
 		if err != nil {
 			return nil, err
 		}

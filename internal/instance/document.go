@@ -35,7 +35,7 @@ func (st *standing) standingDocument() (guestDocument, error) {
 		return guestDocument{}, nil
 	}
 	if !vm.Ours(st.cloudInit, st.key.Name) {
-		return guestDocument{}, st.stranger("secret", st.names.CloudInit)
+		return guestDocument{}, st.stranger("update", "secret", st.names.CloudInit)
 	}
 	config, err := cloudinit.ParseUserData(st.cloudInit.Data[keyUserData])
 	if err != nil {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/wso2/terraform-provider-dbaas/internal/pki"
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
 )
@@ -12,18 +15,9 @@ import (
 // a virtual machine that was lost while its data volume or credentials remain
 // is an instance that has failed.
 func (s *Store) Get(ctx context.Context, key Key) (*Instance, error) {
-	st, err := s.stand(ctx, key)
+	st, state, err := s.examine(ctx, key)
 	if err != nil {
 		return nil, err
-	}
-	if st.gone(key) {
-		return nil, wrap(ErrNotFound, "get instance %s", key)
-	}
-	seen := st.observed()
-	state := vm.Assess(seen)
-	if st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
-		s.lookCloser(ctx, st, &seen)
-		state = vm.Assess(seen)
 	}
 	i, err := st.instance(state)
 	if err != nil {
@@ -33,6 +27,46 @@ func (s *Store) Get(ctx context.Context, key Key) (*Instance, error) {
 		return i, s.readOperatorSecret(ctx, i)
 	}
 	return i, nil
+}
+
+// examine reads what stands and judges it, in two concurrent rounds at most.
+// The pods, of which only an instance that is not available has anything to
+// tell, are listed in the first: without their names there is no second one.
+func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, error) {
+	st := &standing{key: key, names: vm.NamesOf(key.Name)}
+	var pods []corev1.Pod
+	first, fctx := errgroup.WithContext(ctx)
+	first.Go(func() error { return s.standNamed(fctx, st) })
+	first.Go(func() error {
+		pods = s.pods(fctx, key)
+		return nil
+	})
+	if err := first.Wait(); err != nil {
+		return nil, vm.State{}, err
+	}
+	if st.gone(key) {
+		return nil, vm.State{}, wrap(ErrNotFound, "get instance %s", key)
+	}
+	if st.strange() {
+		return nil, vm.State{}, st.stranger("get", "virtual machine", st.names.VM)
+	}
+	data, os := st.takeDiskNames()
+	state := vm.Assess(st.observed())
+	var said testimony
+	second, sctx := errgroup.WithContext(ctx)
+	second.Go(func() error { return s.standDisks(sctx, st, data, os) })
+	if st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
+		second.Go(func() error {
+			said = s.listen(sctx, st, pods)
+			return nil
+		})
+	}
+	if err := second.Wait(); err != nil {
+		return nil, vm.State{}, err
+	}
+	seen := st.observed()
+	seen.Events, seen.Console, seen.ConsoleUnread = said.events, said.console, said.consoleUnread
+	return st, vm.Assess(seen), nil
 }
 
 // gone says whether nothing of the instance stands: neither VM, nor data

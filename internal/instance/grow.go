@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
@@ -122,17 +121,13 @@ const headerMiB = 64
 // filesystem is the size that the guest says its data filesystem has, or why
 // it cannot be known.
 func (w *work) filesystem(ctx context.Context) (mib int64, known bool, unread string) {
-	pods, err := w.store.pods(ctx, w.st)
-	if err != nil {
-		return 0, false, "the pods of the namespace may not be read"
-	}
-	console, unread := w.store.console(ctx, w.st.key.Namespace, pods)
+	console, unread := w.store.console(ctx, w.st.key.Namespace, w.store.pods(ctx, w.st.key))
 	if unread != "" {
 		return 0, false, unread
 	}
 	mib, known = vm.FilesystemMiB(console)
 	if !known {
-		return 0, false, "its console does not tell"
+		return 0, false, "its console does not tell, or may not be read"
 	}
 	return mib, true, ""
 }
@@ -247,13 +242,4 @@ func (s *Store) resizeFailures(ctx context.Context, st *standing) map[types.UID]
 		}
 	}
 	return failures
-}
-
-// pods are the launchers of the instance's machine.
-func (s *Store) pods(ctx context.Context, st *standing) ([]corev1.Pod, error) {
-	list, err := s.client.Kube.CoreV1().Pods(st.key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vm.LabelInstance + "=" + st.key.Name})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	harvesterv1 "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
@@ -96,41 +95,6 @@ func imageAccess(err error) error {
 	}
 }
 
-// pickImage chooses by display name.
-func pickImage(images []harvesterv1.VirtualMachineImage, namespace, display string) (*harvesterv1.VirtualMachineImage, error) {
-	var matches, all []string
-	var picked *harvesterv1.VirtualMachineImage
-	for i := range images {
-		all = append(all, fmt.Sprintf("%s/%s (%s)", namespace, images[i].Name, images[i].Spec.DisplayName))
-		if images[i].Spec.DisplayName == display {
-			matches = append(matches, namespace+"/"+images[i].Name)
-			picked = &images[i]
-		}
-	}
-	slices.Sort(all)
-	slices.Sort(matches)
-	switch len(matches) {
-	case 1:
-		return picked, nil
-	case 0:
-		advice := fmt.Sprintf("Namespace %s holds no image at all.", namespace)
-		if len(all) > 0 {
-			advice = fmt.Sprintf("Namespace %s holds: %s.", namespace, strings.Join(all, ", "))
-		}
-		return nil, &FieldError{
-			Field:  FieldImage,
-			Err:    fmt.Errorf("find image %q in namespace %s: %w", display, namespace, errImageAbsent),
-			Advice: advice,
-		}
-	default:
-		return nil, &FieldError{
-			Field:  FieldImage,
-			Err:    fmt.Errorf("find image %q: %d images have this display name: %s", display, len(matches), strings.Join(matches, ", ")),
-			Advice: "Write the one that is meant as namespace/name.",
-		}
-	}
-}
-
 // assessImage says whether an image can be used. errImageImporting is in the
 // chain when it may be later.
 func assessImage(i *harvesterv1.VirtualMachineImage) (image, error) {
@@ -194,7 +158,7 @@ func (s *Store) awaitImage(ctx context.Context, ref string) (image, error) {
 		if err != nil {
 			return image{}, err
 		}
-		ready, err := assessImage(found)
+		ready, err := s.readyImage(ctx, found)
 		if !errors.Is(err, errImageImporting) {
 			return ready, err
 		}

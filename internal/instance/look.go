@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,28 +19,12 @@ import (
 const consoleLines = 200
 
 // lookCloser adds to what was seen why an instance is not available: its
-// claims, the events about it, and what the guest says on its console. It is
-// best effort: what cannot be read is left as it was.
+// claims as they are now, the events about it, and what the guest says on its
+// console. It is best effort: what cannot be read is left as it was.
 func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed) {
-	pods, err := s.client.Kube.CoreV1().Pods(st.key.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{vm.LabelInstance: st.key.Name}.String(),
-	})
-	if err != nil {
-		pods = &corev1.PodList{}
-	}
-	subjects := []string{st.names.VM, st.names.DataVolume, st.names.OSVolume}
-	for _, pod := range pods.Items {
-		subjects = append(subjects, pod.Name)
-	}
-	events := make([][]corev1.Event, len(subjects))
-	group, ctx := errgroup.WithContext(ctx)
-	for i, subject := range subjects {
-		group.Go(func() error {
-			events[i] = s.eventsOf(ctx, st.key.Namespace, subject)
-			return nil
-		})
-	}
+	pods := s.pods(ctx, st.key)
 	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
+	var group errgroup.Group
 	group.Go(func() error {
 		if found, err := claims.Get(ctx, st.names.DataVolume, metav1.GetOptions{}); err == nil {
 			seen.DataClaim = found
@@ -53,14 +38,53 @@ func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed)
 		return nil
 	})
 	group.Go(func() error {
-		seen.Console, seen.ConsoleUnread = s.console(ctx, st.key.Namespace, pods.Items)
+		said := s.listen(ctx, st, pods)
+		seen.Events, seen.Console, seen.ConsoleUnread = said.events, said.console, said.consoleUnread
 		return nil
 	})
 	_ = group.Wait() // nothing in it fails
-	seen.Events = nil
-	for _, e := range events {
-		seen.Events = append(seen.Events, e...)
+}
+
+// pods lists the pods of an instance; none where they may not be read.
+func (s *Store) pods(ctx context.Context, key Key) []corev1.Pod {
+	list, err := s.client.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{vm.LabelInstance: key.Name}.String(),
+	})
+	if err != nil {
+		return nil
 	}
+	return list.Items
+}
+
+// testimony is what cluster and guest say about an instance.
+type testimony struct {
+	events                 []corev1.Event
+	console, consoleUnread string
+}
+
+// listen reads, in one concurrent round, the events about an instance's
+// objects and the guest's console.
+func (s *Store) listen(ctx context.Context, st *standing, pods []corev1.Pod) testimony {
+	subjects := []string{st.names.VM, st.names.DataVolume, st.names.OSVolume}
+	for _, pod := range pods {
+		subjects = append(subjects, pod.Name)
+	}
+	events := make([][]corev1.Event, len(subjects))
+	var said testimony
+	var group errgroup.Group
+	for i, subject := range subjects {
+		group.Go(func() error {
+			events[i] = s.eventsOf(ctx, st.key.Namespace, subject)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		said.console, said.consoleUnread = s.console(ctx, st.key.Namespace, pods)
+		return nil
+	})
+	_ = group.Wait() // nothing in it fails
+	said.events = slices.Concat(events...)
+	return said
 }
 
 func (s *Store) eventsOf(ctx context.Context, namespace, name string) []corev1.Event {

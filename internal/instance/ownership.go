@@ -55,8 +55,18 @@ func (st *standing) foreign(key Key) string {
 	return ""
 }
 
+// strange says whether the VM is neither this provider's nor the operator's,
+// and nothing else that stands has to do with it.
+func (st *standing) strange() bool {
+	return st.vm != nil && !vm.Ours(st.vm, st.key.Name) && !st.operatorManaged() && !st.anythingOurs("") &&
+		st.vm.Annotations[vm.AnnotationInstanceID] == ""
+}
+
 // guard refuses to change what is not the caller's.
 func (st *standing) guard(key Key) error {
+	if st.strange() {
+		return st.stranger("change", "virtual machine", st.names.VM)
+	}
 	if st.operatorManaged() {
 		return refuse("Create a new instance, move the data with pg_dump and pg_restore, then forget this one with `terraform state rm`.",
 			"change instance %s: the DBaaS operator manages it", key)

@@ -62,6 +62,9 @@ func (s *Store) stop(ctx context.Context, st *standing) error {
 // awaitStopped waits for the printable status: Harvester's webhook judges by
 // it, and KubeVirt writes it after the machine is gone.
 func (s *Store) awaitStopped(ctx context.Context, st *standing) error {
+	if st.vmi != nil {
+		st.ended = st.vmi.UID
+	}
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	machines, instances := s.followMachine(inner, st)
@@ -73,14 +76,27 @@ func (s *Store) awaitStopped(ctx context.Context, st *standing) error {
 			if machine == nil {
 				return fmt.Errorf("stop instance %s: its virtual machine %s was deleted meanwhile; apply again", st.key, st.names.VM)
 			}
+			if outdated(st.vm, machine) {
+				continue
+			}
 			st.vm = machine
-		case st.vmi = <-instances:
+		case running := <-instances:
+			if running != nil {
+				st.ended = running.UID
+			}
+			st.vmi = running
 		}
 		if vm.WantsRunning(st.vm) {
 			return fmt.Errorf("stop instance %s: somebody else started its virtual machine %s meanwhile; apply again", st.key, st.names.VM)
 		}
 	}
 	return nil
+}
+
+// outdated says whether an event tells of a VM as it was before a change that
+// is known: a watch begins with what the API server's cache has.
+func outdated(known, told *kubevirtv1.VirtualMachine) bool {
+	return known != nil && told != nil && known.UID == told.UID && told.Generation < known.Generation
 }
 
 // start lets the machine run. Harvester gives it the strategy of its own

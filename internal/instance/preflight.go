@@ -58,7 +58,7 @@ func (s *Store) Check(ctx context.Context, spec Spec) ([]Finding, error) {
 			if err != nil {
 				return err
 			}
-			_, err = assessImage(found)
+			_, err = s.readyImage(ctx, found)
 			return err
 		},
 		func(ctx context.Context) error { return s.checkNetwork(ctx, spec) },

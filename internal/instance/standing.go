@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
@@ -31,6 +32,9 @@ type standing struct {
 	// interrupted says that a rotation of the password was under way at first.
 	interrupted bool
 
+	// ended is the machine that an update has stopped: whatever is still told of
+	// it is old.
+	ended types.UID
 	// retained says that a delete keeps data volume and credentials Secret.
 	retained bool
 
@@ -42,6 +46,16 @@ type standing struct {
 // where the VM's disks do not have our names.
 func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
+	if err := s.standNamed(ctx, st); err != nil {
+		return nil, err
+	}
+	data, os := st.takeDiskNames()
+	return st, s.standDisks(ctx, st, data, os)
+}
+
+// standNamed reads what has the names that the provider gives.
+func (s *Store) standNamed(ctx context.Context, st *standing) error {
+	key := st.key
 	secrets := s.client.Kube.CoreV1().Secrets(key.Namespace)
 	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(key.Namespace)
 	group, gctx := errgroup.WithContext(ctx)
@@ -73,37 +87,40 @@ func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
 		st.operator, err = s.operatorInstance(gctx, key)
 		return err
 	})
-	if err := group.Wait(); err != nil {
-		return nil, err
+	return group.Wait()
+}
+
+// takeDiskNames goes by the VM for the names of its disks, and says which of
+// them are not those that the provider gives.
+func (st *standing) takeDiskNames() (data, os bool) {
+	if st.vm == nil {
+		return false, false
 	}
-	return st, s.standDisks(ctx, st)
+	disks := vm.DisksOf(st.vm)
+	if disks.DataVolume != st.names.DataVolume {
+		st.names.DataVolume, st.data, data = disks.DataVolume, nil, disks.DataVolume != ""
+	}
+	if disks.OSVolume != st.names.OSVolume {
+		st.names.OSVolume, st.os, os = disks.OSVolume, nil, disks.OSVolume != ""
+	}
+	return data, os
 }
 
 // standDisks reads the claims of a VM that names them otherwise.
-func (s *Store) standDisks(ctx context.Context, st *standing) error {
-	if st.vm == nil {
-		return nil
-	}
-	disks := vm.DisksOf(st.vm)
+func (s *Store) standDisks(ctx context.Context, st *standing, data, os bool) error {
 	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
 	group, ctx := errgroup.WithContext(ctx)
-	if disks.DataVolume != st.names.DataVolume {
-		st.names.DataVolume, st.data = disks.DataVolume, nil
-		if disks.DataVolume != "" {
-			group.Go(func() (err error) {
-				st.data, err = find(ctx, s, query{"claim", st.key.Namespace, disks.DataVolume}, claims.Get)
-				return err
-			})
-		}
+	if data {
+		group.Go(func() (err error) {
+			st.data, err = find(ctx, s, query{"claim", st.key.Namespace, st.names.DataVolume}, claims.Get)
+			return err
+		})
 	}
-	if disks.OSVolume != st.names.OSVolume {
-		st.names.OSVolume, st.os = disks.OSVolume, nil
-		if disks.OSVolume != "" {
-			group.Go(func() (err error) {
-				st.os, err = find(ctx, s, query{"claim", st.key.Namespace, disks.OSVolume}, claims.Get)
-				return err
-			})
-		}
+	if os {
+		group.Go(func() (err error) {
+			st.os, err = find(ctx, s, query{"claim", st.key.Namespace, st.names.OSVolume}, claims.Get)
+			return err
+		})
 	}
 	return group.Wait()
 }

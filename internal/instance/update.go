@@ -197,7 +197,7 @@ func (w *work) restart() bool {
 
 // booted says whether the machine was started with what is wanted.
 func (w *work) booted(o vm.Observed) bool {
-	if o.VMI == nil || o.VMI.Annotations[vm.AnnotationConfigHash] != w.after.hash() {
+	if o.VMI == nil || o.VMI.UID != "" && o.VMI.UID == w.st.ended || o.VMI.Annotations[vm.AnnotationConfigHash] != w.after.hash() {
 		return false
 	}
 	vcpu, memory := vm.MachineShape(o.VMI)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/cloudinit"
@@ -261,6 +262,27 @@ func TestPasswordsDoNotPrint(t *testing.T) {
 	for _, printed := range []string{fmt.Sprintf("%v", spec), fmt.Sprintf("%+v", spec), fmt.Sprintf("%#v", spec), fmt.Sprintf("%s", spec.Master)} {
 		if strings.Contains(printed, "correct horse") {
 			t.Errorf("printed: %s", printed)
+		}
+	}
+}
+
+func TestEventsFromBeforeAChangeAreOld(t *testing.T) {
+	at := func(uid string, generation int64) *kubevirtv1.VirtualMachine {
+		return &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
+	}
+	for story, test := range map[string]struct {
+		known, told *kubevirtv1.VirtualMachine
+		want        bool
+	}{
+		"earlier":                  {at("a", 3), at("a", 2), true},
+		"only its status is newer": {at("a", 3), at("a", 3), false},
+		"later":                    {at("a", 3), at("a", 4), false},
+		"made anew":                {at("a", 3), at("b", 1), false},
+		"gone":                     {at("a", 3), nil, false},
+		"first seen":               {nil, at("a", 1), false},
+	} {
+		if got := outdated(test.known, test.told); got != test.want {
+			t.Errorf("%s: %t", story, got)
 		}
 	}
 }

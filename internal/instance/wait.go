@@ -44,7 +44,10 @@ func (s *Store) await(ctx context.Context, st *standing, satisfies func(vm.Obser
 		select {
 		case <-ctx.Done():
 			return state, &UnavailableError{Reason: string(state.Reason), Detail: state.Detail, Err: ctx.Err()}
-		case seen.VM = <-machines:
+		case machine := <-machines:
+			if !outdated(seen.VM, machine) {
+				seen.VM = machine
+			}
 		case machine := <-instances:
 			seen.See(machine)
 		case <-looks.C:

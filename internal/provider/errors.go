@@ -49,7 +49,7 @@ func advice(err error) []string {
 		result = append(result, unavailableAdvice(unavailable))
 	}
 	if leftover, ok := errors.AsType[*instance.LeftoverError](err); ok && len(leftover.Secrets) > 0 {
-		result = append(result, fmt.Sprintf("No virtual machine was created. Of this instance only Secrets stand, and the next apply uses them again, so that CA and password stay. To give it up instead, remove them:\n\n  kubectl -n %s delete secret %s",
+		result = append(result, fmt.Sprintf("No virtual machine was created. Of this instance only Secrets stand, if anything, and the next apply uses them again, so that CA and password stay. To give it up instead, remove them:\n\n  kubectl -n %s delete secret %s",
 			leftover.Namespace, strings.Join(leftover.Secrets, " ")))
 	}
 	return result

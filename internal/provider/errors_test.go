@@ -25,7 +25,7 @@ func TestErrorsBecomeDiagnosticsThatSayWhatToDo(t *testing.T) {
 		"begins with a name": {errors.New("pg-orders: gone"), "|pg-orders: gone."},
 		"Secrets left": {
 			&instance.LeftoverError{Err: errors.New("create vm: refused"), Namespace: "a", Secrets: []string{"pg-b-credentials", "pg-b-cloudinit"}},
-			"|Create vm: refused.\n\nNo virtual machine was created. Of this instance only Secrets stand, and the next apply uses them again, so that CA and password stay. To give it up instead, remove them:\n\n  kubectl -n a delete secret pg-b-credentials pg-b-cloudinit",
+			"|Create vm: refused.\n\nNo virtual machine was created. Of this instance only Secrets stand, if anything, and the next apply uses them again, so that CA and password stay. To give it up instead, remove them:\n\n  kubectl -n a delete secret pg-b-credentials pg-b-cloudinit",
 		},
 	} {
 		t.Run(story, func(t *testing.T) {

@@ -59,10 +59,15 @@ func (r *instanceResource) guard(ctx context.Context, state *model, verb string,
 		refused(diags, path.Empty(), fmt.Sprintf("Cannot %s an instance of the DBaaS operator", verb),
 			fmt.Sprintf("%s belongs to the DBaaS operator. The provider reads such an instance and never changes or deletes it.", state.key()),
 			handOver)
-	case standing.InstanceID != state.InstanceID.ValueString() || standing.OwnerID != state.OwnerID.ValueString():
-		// Not ours any more: Delete leaves it alone and says so.
+	case standing.InstanceID != state.InstanceID.ValueString() ||
+		standing.OwnerID != "" && standing.OwnerID != state.OwnerID.ValueString():
+		// Not ours any more: Delete leaves it alone and says so. Without its
+		// Secret an instance has no owner, and is as protected as before.
 	case standing.DeletionProtection && standing.EverAvailable:
 		protected(diags, state, verb, "the cluster")
+	case !standing.MachineKnown && state.DeletionProtection.ValueBool() && standing.EverAvailable && standing.StorageGiB > 0:
+		// The VM was lost, and with it what the cluster knew; the data was not.
+		protected(diags, state, verb, "the state")
 	}
 }
 
@@ -130,6 +135,7 @@ func unknownClass(diags *diag.Diagnostics, err error) {
 
 // add turns a finding of the live checks into a diagnostic.
 func add(diags *diag.Diagnostics, found instance.Finding) {
+	found.Detail = sentence(found.Detail)
 	switch {
 	case found.Warning && found.Field == "":
 		diags.AddWarning(found.Summary, found.Detail)

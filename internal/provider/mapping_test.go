@@ -135,3 +135,14 @@ func TestWhatIsNotRecordedIsNull(t *testing.T) {
 		}
 	}
 }
+
+func TestReadKeepsThePolicyOfALostMachine(t *testing.T) {
+	lost := &instance.Instance{Status: "failed", Reason: "VMMissing"}
+	before := model{
+		ManagePassword: types.BoolValue(true), DeletionProtection: types.BoolValue(true), MasterPassword: types.StringNull(),
+	}
+	got := modelOf(lost, before, types.MapNull(types.StringType))
+	if !got.ManagePassword.ValueBool() || !got.DeletionProtection.ValueBool() || !got.MasterPassword.IsNull() {
+		t.Errorf("managed %s, protected %s, password known: %t", got.ManagePassword, got.DeletionProtection, !got.MasterPassword.IsNull())
+	}
+}

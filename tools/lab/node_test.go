@@ -142,7 +142,7 @@ func TestRunningIsHeldBackAndReleased(t *testing.T) {
 	release := hold(t, lab, name, "running-after", "1000h")
 	m := lab.Create(t, labtest.Machine{Name: name})
 	labtest.Wait(t, lab, m.VMI(), "Scheduled", func(v *kubevirt.VirtualMachineInstance) bool { return v.IsScheduled() })
-	other := lab.Create(t, labtest.Machine{Name: labtest.Name(t)})
+	other := lab.Create(t, labtest.Machine{Name: name + "-b"})
 	labtest.Wait(t, lab, other.VMI(), "Running", isRunning)
 	labtest.Wait(t, lab, m.VMI(), "still Scheduled after a later machine runs", func(v *kubevirt.VirtualMachineInstance) bool { return v.IsScheduled() })
 	release()
@@ -239,9 +239,21 @@ func TestAnUnschedulableMachine(t *testing.T) {
 func TestACrashLoop(t *testing.T) {
 	lab := labtest.Start(t, guest.Sim)
 	name := labtest.Name(t)
-	lab.Knob(t, name, "crash-loop", "1s")
+	release := hold(t, lab, name, "crash-loop", "true")
 	m := lab.Create(t, labtest.Machine{Name: name})
 	labtest.Wait(t, lab, m.VM(), "CrashLoopBackOff", func(v *kubevirt.VirtualMachine) bool {
 		return v.Status.PrintableStatus == kubevirt.VirtualMachineStatusCrashLoopBackOff
 	})
+	release()
+	labtest.Wait(t, lab, m.VMI(), "Running once the knob is gone", isRunning)
+}
+
+func TestAGuestThatCrashesIsStartedAgain(t *testing.T) {
+	lab := labtest.Start(t, guest.Sim)
+	name := labtest.Name(t)
+	lab.Knob(t, name, "crash-after", "1s")
+	m := lab.Create(t, labtest.Machine{Name: name})
+	first := labtest.Wait(t, lab, m.VMI(), "Running", isRunning)
+	waitEvent(t, lab, name, "Stopped", "The VirtualMachineInstance crashed.")
+	labtest.Wait(t, lab, m.VMI(), "a new instance that runs", func(v *kubevirt.VirtualMachineInstance) bool { return v.UID != first.UID && v.IsRunning() })
 }

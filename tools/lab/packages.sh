@@ -75,6 +75,7 @@ container | vm)
   need ip iproute2
   need mkfs.ext4 e2fsprogs
   need losetup mount
+  need psql postgresql-client
   ;;&
 container)
   unpack systemd-container systemd-container libsystemd-shared
@@ -82,6 +83,9 @@ container)
 vm)
   need qemu-system-x86_64 qemu-system-x86
   need qemu-img qemu-utils
+  need genisoimage genisoimage
+  need lz4 lz4
+  need xz xz-utils
   ;;
 *) die "there is no guest $guest: sim, container or vm" ;;
 esac

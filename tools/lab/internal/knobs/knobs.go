@@ -33,6 +33,7 @@ const (
 	Console         = "console"
 	Unschedulable   = "unschedulable"
 	CrashLoop       = "crash-loop"
+	CrashAfter      = "crash-after"
 	RestartRequired = "restart-required"
 	Backup          = "backup"
 	NoQuota         = "no-quota"
@@ -83,7 +84,8 @@ func Table() []Knob {
 		{Name: NICOrder, Type: Word, On: "vm", Words: []string{"reverse"}, Meaning: "status lists the network cards in this order"},
 		{Name: Console, Type: Text, On: "vm", Meaning: "lines that the guest prints on its console when it boots (sim)"},
 		{Name: Unschedulable, Type: Text, On: "vm", Meaning: "the scheduler finds no node, for this reason"},
-		{Name: CrashLoop, Type: Duration, On: "vm", Meaning: "the guest crashes that long after each boot"},
+		{Name: CrashLoop, Type: Bool, On: "vm", Meaning: "every start fails before the guest runs, so that KubeVirt waits longer and longer (CrashLoopBackOff)"},
+		{Name: CrashAfter, Type: Duration, On: "vm", Meaning: "the guest crashes that long after each boot; as it ran, KubeVirt starts it again at once"},
 		{Name: RestartRequired, Type: Bool, On: "vm", Meaning: "the condition RestartRequired stays on the VirtualMachine, whatever is true"},
 		{Name: Backup, Type: Bool, On: "vm", Meaning: "a VirtualMachineBackup is in progress, so Harvester refuses to stop the machine"},
 		{Name: NoQuota, Type: Bool, On: "vm", Meaning: "a ResourceQuota leaves no memory in the machine's namespace"},

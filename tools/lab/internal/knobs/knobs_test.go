@@ -15,7 +15,7 @@ func TestNearestSettingWins(t *testing.T) {
 		"ready-after":                    "5s",
 		"tenant-acme.pg-a.ready-after":   "1m",
 		"tenant-acme.pg-b.ready-after":   "2m",
-		"tenant-acme.a.b.c.crash-loop":   "3s",
+		"tenant-acme.a.b.c.crash-after":  "3s",
 		"tenant-acme.pg-a.address-after": "soon",
 	}
 	got := For(data, "tenant-acme", "pg-a", map[string]string{"lab.dbaas/running-after": "9s", "other": "x"})
@@ -23,8 +23,8 @@ func TestNearestSettingWins(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if got := For(data, "tenant-acme", "a.b.c", nil).Duration(CrashLoop); got != 3*time.Second {
-		t.Errorf("an object whose name has dots: crash-loop is %v", got)
+	if got := For(data, "tenant-acme", "a.b.c", nil).Duration(CrashAfter); got != 3*time.Second {
+		t.Errorf("an object whose name has dots: crash-after is %v", got)
 	}
 	if got := Objects(data, ReadyAfter); len(got) != 2 {
 		t.Errorf("objects with a setting of their own: %v", got)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -74,7 +75,7 @@ func (r *resizer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	switch {
 	case v.On(knobs.ClaimFrozen):
 		return ctrl.Result{}, r.mark(ctx, c, corev1.PersistentVolumeClaimResizing, "")
-	case v.On(knobs.GrowOffline) && inUse && pv.Spec.Capacity.Storage().Cmp(want) < 0:
+	case v.On(knobs.GrowOffline) && inUse && !hasGrown(pv, want):
 		r.as.Eventf(c, corev1.EventTypeWarning, "VolumeResizeFailed", "resize volume %q by resizer %q failed: rpc error: code = FailedPrecondition desc = volume is attached, offline expansion is required", pv.Name, pv.Annotations[provisionedByAnnotation])
 		return ctrl.Result{}, r.mark(ctx, c, corev1.PersistentVolumeClaimResizing, "")
 	}
@@ -94,10 +95,16 @@ func (r *resizer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
+// hasGrown says whether the device is as large as wanted.
+func hasGrown(pv *corev1.PersistentVolume, want resource.Quantity) bool {
+	have := pv.Spec.Capacity[corev1.ResourceStorage]
+	return have.Cmp(want) >= 0
+}
+
 // growDevice grows the volume, which a running guest sees at once.
 func (r *resizer) growDevice(ctx context.Context, c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	want := c.Spec.Resources.Requests[corev1.ResourceStorage]
-	if have := pv.Spec.Capacity[corev1.ResourceStorage]; have.Cmp(want) >= 0 {
+	if hasGrown(pv, want) {
 		return nil
 	}
 	if err := r.mark(ctx, c, corev1.PersistentVolumeClaimResizing, ""); err != nil {

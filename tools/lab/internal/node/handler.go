@@ -99,6 +99,9 @@ func (h *virtHandler) start(ctx context.Context, vmi *kubevirtv1.VirtualMachineI
 	if wait := v.Duration(knobs.RunningAfter) - time.Since(startTime(pod)); wait > 0 {
 		return ctrl.Result{RequeueAfter: min(wait, lookAgain)}, nil
 	}
+	if v.On(knobs.CrashLoop) {
+		return ctrl.Result{}, h.write(ctx, vmi, func() { vmi.Status.Phase = kubevirtv1.Failed })
+	}
 	seed, ok := h.machines.seedOf(vmi.UID)
 	if !ok {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil // kubelet's part is not done

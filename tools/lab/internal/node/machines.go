@@ -112,7 +112,7 @@ func (ms *machines) watch(m *machine, knobsNow func() knobs.Values) {
 	defer tick.Stop()
 	for {
 		v := knobsNow()
-		if d := v.Duration(knobs.CrashLoop); v.On(knobs.CrashLoop) && time.Since(m.booted) >= d {
+		if d := v.Duration(knobs.CrashAfter); v.On(knobs.CrashAfter) && time.Since(m.booted) >= d {
 			m.pullPlug(ms.log)
 		}
 		now := m.ask(ctx, v)

@@ -57,6 +57,8 @@ func (s *Stack) startControllerManager(ctx context.Context) error {
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port="+s.port("kcm"),
 		"--tls-cert-file="+s.dir.PKI("apiserver.crt"), "--tls-private-key-file="+s.dir.PKI("apiserver.key"),
 		"--service-account-private-key-file="+s.dir.PKI("sa.key"), "--root-ca-file="+s.dir.PKI("ca.crt"),
+		// Its binder loses many a race for a new claim and tries again only then (15 s).
+		"--pvclaimbinder-sync-period=1s",
 		// No node lifecycle: a node here is as healthy as the lab says.
 		"--controllers=garbagecollector,namespace,serviceaccount,root-ca-certificate-publisher-controller,resourcequota,"+
 			"persistentvolume-binder,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,"+
@@ -78,7 +80,9 @@ func (s *Stack) startVirtController(ctx context.Context) error {
 	spec := s.spec("virt-controller", s.binary("controlplane"), "virt-controller",
 		"--kubeconfig="+s.dir.PKI("virt-controller.kubeconfig"), "--listen=127.0.0.1", "--port="+s.port("virt-controller"),
 		"--launcher-image="+image+"virt-launcher:v1.7.0", "--exporter-image="+image+"virt-exportserver:v1.7.0",
-		"--prom-cert-file="+s.dir.PKI("virt-api.crt"), "--prom-key-file="+s.dir.PKI("virt-api.key"))
+		"--prom-cert-file="+s.dir.PKI("virt-api.crt"), "--prom-key-file="+s.dir.PKI("virt-api.key"),
+		// It is alone, and ends when a busy host lets it renew its lease too late.
+		"--leader-elect-lease-duration=10m", "--leader-elect-renew-deadline=8m")
 	return s.piece(ctx, spec, s.answers(s.lab.URL("virt-controller")+"/leader", "true"))
 }
 

@@ -46,7 +46,7 @@ func (s *Stack) end(ctx context.Context) error {
 	if err := s.stopAll(); err != nil {
 		return err
 	}
-	if err := s.sweep(ctx); err != nil {
+	if err := s.sweep(); err != nil {
 		return err
 	}
 	for _, name := range []string{

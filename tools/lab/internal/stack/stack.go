@@ -45,7 +45,7 @@ func pieces() []string {
 }
 
 // startLimit bounds a start, without the build: seconds on an idle machine.
-const startLimit = 10 * time.Minute
+const startLimit = 20 * time.Minute
 
 // CacheDir is where what labs share is kept: binaries, packages, images.
 func CacheDir() (string, error) {

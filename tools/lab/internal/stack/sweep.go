@@ -2,7 +2,6 @@ package stack
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,13 +12,31 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/container"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/network"
 )
 
 // sweep removes what guests leave in the kernel when the node agent was killed:
-// mounts below the lab's folder, loop devices of its files, its network.
-func (s *Stack) sweep(_ context.Context) error {
-	return errors.Join(unmountBelow(string(s.dir)), detachBelow(string(s.dir)), s.releaseNetwork())
+// containers' control groups, mounts below the lab's folder, loop devices of its
+// files, its network.
+func (s *Stack) sweep() error {
+	return errors.Join(s.sweepContainers(), unmountBelow(string(s.dir)), detachBelow(string(s.dir)), s.releaseNetwork())
+}
+
+// sweepContainers ends what is left of container guests. A lab without a record
+// was killed before it had any.
+func (s *Stack) sweepContainers() error {
+	lab, err := s.dir.Load()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case lab.Guest != string(guest.Container):
+		return nil
+	}
+	return container.Sweep(lab.Network)
 }
 
 // unmountBelow unmounts everything below the folder, the innermost first.

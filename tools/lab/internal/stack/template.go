@@ -77,8 +77,9 @@ func (s *Stack) ensureTemplate(ctx context.Context) (err error) {
 		return err
 	}
 	defer unlock()
-	if _, err := os.Stat(folder); err == nil {
-		return nil
+	// Its time says when it was last used: see forgetTemplates.
+	if err := os.Chtimes(folder, time.Time{}, time.Now()); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	s.say("installing the definitions of Harvester, KubeVirt, CDI and Longhorn into a new etcd folder, once")
 	work, err := os.MkdirTemp(s.cache, ".template-")
@@ -96,8 +97,8 @@ func (s *Stack) ensureTemplate(ctx context.Context) (err error) {
 	return s.forgetTemplates()
 }
 
-// forgetTemplates removes the templates of a week ago. A younger one may be in
-// use this moment, by a lab of another version.
+// forgetTemplates removes the templates that no lab used for a week. A younger
+// one may be in use this moment, by a lab of another version.
 func (s *Stack) forgetTemplates() error {
 	all, err := filepath.Glob(filepath.Join(s.cache, "template-*"))
 	if err != nil {

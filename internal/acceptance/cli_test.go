@@ -1,0 +1,135 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/provider"
+)
+
+// cli is Terraform, or OpenTofu, in a folder of its own, for what the testing
+// framework has no step for. The provider runs inside the test.
+type cli struct {
+	t           *testing.T
+	dir         string
+	environment []string
+}
+
+// newCLI initializes a folder with one root module.
+func newCLI(t *testing.T, module string, environment ...string) *cli {
+	t.Helper()
+	c := &cli{t: t, dir: t.TempDir(), environment: append(serve(t), environment...)}
+	c.write(module)
+	if code, out := c.run("init", "-input=false", "-no-color"); code != 0 {
+		t.Fatalf("init: %s", out)
+	}
+	return c
+}
+
+func (c *cli) write(module string) {
+	c.t.Helper()
+	must(c.t, os.WriteFile(filepath.Join(c.dir, "main.tf"), []byte(module), 0o600))
+}
+
+// program is what plugin-testing runs as well.
+func program() string {
+	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
+		return path
+	}
+	return "terraform"
+}
+
+// run returns the exit code, and all that was printed.
+func (c *cli) run(arguments ...string) (int, string) {
+	c.t.Helper()
+	command := exec.CommandContext(c.t.Context(), program(), arguments...)
+	command.Dir = c.dir
+	command.Env = append(os.Environ(), c.environment...)
+	out, err := command.CombinedOutput()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		return exit.ExitCode(), string(out)
+	}
+	must(c.t, err)
+	return 0, string(out)
+}
+
+// apply, destroy and the like: what has to succeed.
+func (c *cli) must(arguments ...string) string {
+	c.t.Helper()
+	code, out := c.run(arguments...)
+	if code != 0 {
+		c.t.Fatalf("%v: exit code %d\n%s", arguments, code, out)
+	}
+	return out
+}
+
+// attributes are those of a resource in the state.
+func (c *cli) attributes(address string) map[string]any {
+	c.t.Helper()
+	var state struct {
+		Values struct {
+			Root struct {
+				Resources []struct {
+					Address string         `json:"address"`
+					Tainted bool           `json:"tainted"`
+					Values  map[string]any `json:"values"`
+				} `json:"resources"`
+			} `json:"root_module"`
+		} `json:"values"`
+	}
+	must(c.t, json.Unmarshal([]byte(c.must("show", "-json")), &state))
+	for _, r := range state.Values.Root.Resources {
+		if r.Address == address {
+			r.Values["(tainted)"] = r.Tainted
+			return r.Values
+		}
+	}
+	return nil
+}
+
+// serve runs the provider until the test ends, and returns what tells
+// Terraform to use it.
+func serve(t *testing.T) []string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	configs, closed := make(chan *plugin.ReattachConfig), make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		failed <- tf6server.Serve(address("wso2/dbaas"),
+			func() tfprotov6.ProviderServer { return providerserver.NewProtocol6(provider.New("test")())() },
+			tf6server.WithDebug(ctx, configs, closed), tf6server.WithLoggingSink(t))
+	}()
+	t.Cleanup(func() { stop(); <-closed })
+	select {
+	case err := <-failed:
+		t.Fatal(err)
+	case c := <-configs:
+		attach, err := json.Marshal(map[string]any{address("wso2/dbaas"): map[string]any{
+			"Protocol": c.Protocol, "ProtocolVersion": c.ProtocolVersion, "Pid": c.Pid, "Test": true,
+			"Addr": map[string]any{"Network": c.Addr.Network(), "String": c.Addr.String()},
+		}})
+		must(t, err)
+		return []string{fmt.Sprintf("TF_REATTACH_PROVIDERS=%s", attach)}
+	}
+	return nil
+}
+
+// address is the whole one of a provider: the registry is not the same for
+// Terraform and OpenTofu.
+func address(source string) string {
+	if host := os.Getenv("TF_ACC_PROVIDER_HOST"); host != "" {
+		return host + "/" + source
+	}
+	return "registry.terraform.io/" + source
+}
