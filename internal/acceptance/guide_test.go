@@ -14,12 +14,15 @@ import (
 
 // guide runs a command line as the DBaaS operator's usage guide has it, as the
 // tenant, and returns what it prints.
-func (l *lab) guide(line string) (string, error) {
+func (l *lab) guide(line string) string {
 	l.t.Helper()
 	command := exec.CommandContext(l.t.Context(), "bash", "-o", "pipefail", "-c", line)
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(l.dir, "tenant.kubeconfig"))
 	out, err := command.Output()
-	return string(out), err
+	if err != nil {
+		l.t.Fatalf("%s: %v", line, err)
+	}
+	return string(out)
 }
 
 func TestGuideReadsAnInstanceWithKubectl(t *testing.T) {
@@ -28,8 +31,8 @@ func TestGuideReadsAnInstanceWithKubectl(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		CheckDestroy: resource.ComposeTestCheckFunc(l.nothingLeft("guide"), func(*terraform.State) error {
-			if left, err := l.guide(all); err != nil || left != "" {
-				return fmt.Errorf("after the destroy kubectl prints %q (%v)", left, err)
+			if left := l.guide(all); left != "" {
+				return fmt.Errorf("after the destroy kubectl prints %q", left)
 			}
 			return nil
 		}),
@@ -55,8 +58,8 @@ func TestGuideReadsAnInstanceWithKubectl(t *testing.T) {
 						"secret/pg-guide-cloudinit", "secret/pg-guide-credentials", "",
 					}, "\n"),
 				} {
-					if got, err := l.guide(line); err != nil || got != want {
-						return fmt.Errorf("%s\nprints %q (%v), want %q", line, got, err, want)
+					if got := l.guide(line); got != want {
+						return fmt.Errorf("%s\nprints %q, want %q", line, got, want)
 					}
 				}
 				return nil

@@ -86,7 +86,8 @@ func (s *Store) raise(ctx context.Context, a ascent, accepted func(*Instance)) (
 	known := a.known()
 	accepted(&known)
 	if err != nil {
-		return &known, err
+		return &known, &FieldError{Err: err, Advice: "The instance is in the state and marked as tainted, since it may stand: the next apply replaces it. " +
+			"To keep it and go on, run `terraform untaint` first."}
 	}
 	a.stands.vm = machine
 	state, err := s.awaitAvailable(ctx, a.stands)

@@ -65,6 +65,9 @@ func TestUnreachableAfterThePostIsRemembered(t *testing.T) {
 	if got == nil || !accepted || !errors.Is(err, errUnsettled) {
 		t.Errorf("instance %v, accepted %t, error %v; the VM may stand and has to be remembered", got, accepted, err)
 	}
+	if field, ok := errors.AsType[*FieldError](err); !ok || !strings.Contains(field.Advice, "terraform untaint") {
+		t.Errorf("error %v does not say how to go on", err)
+	}
 }
 
 func TestTheOwnerAloneSucceeds(t *testing.T) {

@@ -25,7 +25,7 @@ func (m *machine) grown(volume string) error {
 	if err := l.grow(); err != nil {
 		return err
 	}
-	for _, disk := range m.spec.Disks {
+	for _, disk := range m.Spec.Disks {
 		if disk.Volume == volume {
 			go m.resized(disk.Serial)
 		}
@@ -50,8 +50,8 @@ func (m *machine) resized(serial string) {
 		}
 		for _, command := range resizeCommands(string(content), serial) {
 			code, output, err := enter(ctx, pid, command)
-			fmt.Fprintf(m.backend.options.Log, "guest %s/%s: RESIZE rule ran %q: exit %d %s %v\n",
-				m.spec.Namespace, m.spec.Name, command, code, output, err)
+			fmt.Fprintf(m.backend.Options.Log, "guest %s/%s: RESIZE rule ran %q: exit %d %s %v\n",
+				m.Spec.Namespace, m.Spec.Name, command, code, output, err)
 		}
 	}
 }

@@ -170,12 +170,12 @@ func (m *machine) sizeMemory() {
 		if pid, err := m.init(); err == nil && has(pid, "run/lab/meminfo") {
 			code, output, err := enter(ctx, pid, []string{"mount", "--bind", "/run/lab/meminfo", "/proc/meminfo"})
 			if code != 0 || err != nil {
-				fmt.Fprintf(m.backend.options.Log, "guest %s/%s: set memory size: %s %v\n", m.spec.Namespace, m.spec.Name, output, err)
+				fmt.Fprintf(m.backend.Options.Log, "guest %s/%s: set memory size: %s %v\n", m.Spec.Namespace, m.Spec.Name, output, err)
 			}
 			return // it is set, or the guest has just ended
 		}
 		select {
-		case <-m.ended:
+		case <-m.Ended():
 			return
 		case <-time.After(10 * time.Millisecond): // nspawn is not ready yet
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/host"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/network"
 )
 
@@ -28,13 +29,8 @@ const (
 
 // machine implements guest.Machine.
 type machine struct {
+	*host.Machine
 	backend *Backend
-	spec    guest.Spec
-	folder  string
-	links   []string
-
-	done  chan guest.Exit
-	ended chan struct{} // closed after done was served
 
 	mu      sync.Mutex
 	group   string
@@ -43,19 +39,19 @@ type machine struct {
 	killed  bool             // by Kill or Shutdown
 }
 
-// ConsoleLog implements guest.Machine.
-func (m *machine) ConsoleLog() string { return filepath.Join(m.folder, "console.log") }
-
-// Done implements guest.Machine.
-func (m *machine) Done() <-chan guest.Exit { return m.done }
-
 // boot attaches the disks, starts the container and watches over it.
 func (m *machine) boot(ctx context.Context) error {
-	group, err := addGroup(m.backend.options.Network, m.spec.UID)
+	if err := os.MkdirAll(filepath.Join(m.Folder, "root"), 0o755); err != nil {
+		return fmt.Errorf("create machine folder: %w", err)
+	}
+	group, err := addGroup(m.backend.Options.Network, m.Spec.UID)
 	if err != nil {
 		return err
 	}
 	m.group = group
+	if err := m.Register(m); err != nil {
+		return errors.Join(err, m.free())
+	}
 	console, err := os.Create(m.ConsoleLog())
 	if err == nil {
 		err = m.attach()
@@ -124,9 +120,7 @@ func (m *machine) end(err error) {
 	if err := m.free(); err != nil {
 		exit.Reason += "; " + err.Error()
 	}
-	m.backend.forget(m)
-	m.done <- exit
-	close(m.ended)
+	m.End(exit)
 }
 
 // attach makes a loop device of each volume that is not the root.
@@ -134,7 +128,7 @@ func (m *machine) attach() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.loops = map[string]*loop{}
-	for _, disk := range m.spec.Disks {
+	for _, disk := range m.Spec.Disks {
 		if disk.Boot {
 			continue
 		}
@@ -159,10 +153,10 @@ func (m *machine) free() error {
 	for _, l := range loops {
 		problems = append(problems, l.detach(ctx))
 	}
-	for _, link := range m.links {
+	for _, link := range m.Links {
 		problems = append(problems, network.Delete(link)) // else the kernel does it some time later
 	}
-	return errors.Join(append(problems, os.RemoveAll(filepath.Join(m.folder, "seed")))...)
+	return errors.Join(append(problems, os.RemoveAll(filepath.Join(m.Folder, "seed")))...)
 }
 
 func (m *machine) isKilled() bool {
@@ -201,7 +195,7 @@ func (m *machine) Shutdown(ctx context.Context, grace time.Duration) error {
 			again = time.After(20 * time.Millisecond)
 		}
 		select {
-		case <-m.ended:
+		case <-m.Ended():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

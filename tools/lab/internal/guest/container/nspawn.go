@@ -55,9 +55,9 @@ func (m *machine) start(console *os.File) (*exec.Cmd, error) {
 	defer func() { _ = group.Close() }()
 
 	cmd := exec.CommandContext(context.Background(), "/bin/sh",
-		append([]string{"-c", launch, "launch", overlay, filepath.Join(m.folder, "root")}, arguments...)...)
+		append([]string{"-c", launch, "launch", overlay, filepath.Join(m.Folder, "root")}, arguments...)...)
 	cmd.Stdout, cmd.Stderr = console, console
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libraries(m.backend.options.Cache), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libraries(m.backend.Options.Cache), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWPID,
 		Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
@@ -91,12 +91,12 @@ func (m *machine) start(console *os.File) (*exec.Cmd, error) {
 
 // plug puts the network cards into the namespace of process pid.
 func (m *machine) plug(pid int) error {
-	for i, nic := range m.spec.NICs {
-		if err := network.Delete(m.links[i]); err != nil { // of the boot before a reboot
+	for i, nic := range m.Spec.NICs {
+		if err := network.Delete(m.Links[i]); err != nil { // of the boot before a reboot
 			return err
 		}
-		veth := network.Veth{Link: m.links[i], Device: device(i), MAC: nic.MAC, PID: pid}
-		if err := network.AddVeth(m.backend.options.Network, veth); err != nil {
+		veth := network.Veth{Link: m.Links[i], Device: device(i), MAC: nic.MAC, PID: pid}
+		if err := network.AddVeth(m.backend.Options.Network, veth); err != nil {
 			return fmt.Errorf("plug in card %s: %w", nic.Name, err)
 		}
 	}
@@ -105,7 +105,7 @@ func (m *machine) plug(pid int) error {
 
 // overlay is the root's upper folder and mount options.
 func (m *machine) overlay() (upper, options string, err error) {
-	for _, disk := range m.spec.Disks {
+	for _, disk := range m.Spec.Disks {
 		if !disk.Boot {
 			continue
 		}
@@ -124,12 +124,12 @@ func (m *machine) overlay() (upper, options string, err error) {
 		}
 		return upper, fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(volume.Layers, ":"), upper, work), nil
 	}
-	return "", "", fmt.Errorf("find root disk: none of %d disks boots", len(m.spec.Disks))
+	return "", "", fmt.Errorf("find root disk: none of %d disks boots", len(m.Spec.Disks))
 }
 
 // arguments are nspawn's command line.
 func (m *machine) arguments() ([]string, error) {
-	command, err := nspawn(m.backend.options.Cache)
+	command, err := nspawn(m.backend.Options.Cache)
 	if err != nil {
 		return nil, err
 	}
@@ -138,21 +138,21 @@ func (m *machine) arguments() ([]string, error) {
 		return nil, err
 	}
 	out := []string{
-		command, "--quiet", "--boot", "--directory=" + filepath.Join(m.folder, "root"),
-		"--machine=guest-" + m.spec.UID, "--register=no", "--keep-unit", "--console=read-only",
+		command, "--quiet", "--boot", "--directory=" + filepath.Join(m.Folder, "root"),
+		"--machine=guest-" + m.Spec.UID, "--register=no", "--keep-unit", "--console=read-only",
 		"--network-namespace-path=/proc/self/ns/net", "--capability=CAP_NET_ADMIN",
 		"--resolv-conf=off", "--timezone=off", "--link-journal=no",
 		"--bind-ro=" + lab + ":/run/lab",
 	}
-	if m.spec.Seed != nil {
-		seed := filepath.Join(m.folder, "seed")
-		if err := writeSeed(seed, m.spec.Seed, m.spec.NICs); err != nil {
+	if m.Spec.Seed != nil {
+		seed := filepath.Join(m.Folder, "seed")
+		if err := writeSeed(seed, m.Spec.Seed, m.Spec.NICs); err != nil {
 			return nil, err
 		}
 		// Read-only and not on the root disk, as a seed disk.
 		out = append(out, "--bind-ro="+seed+":/var/lib/cloud/seed/nocloud")
 	}
-	for _, disk := range m.spec.Disks {
+	for _, disk := range m.Spec.Disks {
 		if l := m.loops[disk.Volume]; l != nil {
 			out = append(out, "--bind="+l.path(), "--bind="+l.path()+":/dev/disk/by-id/virtio-"+disk.Serial)
 		}
@@ -162,13 +162,13 @@ func (m *machine) arguments() ([]string, error) {
 
 // labFiles writes what the guest finds in /run/lab.
 func (m *machine) labFiles() (string, error) {
-	folder := filepath.Join(m.folder, "lab")
+	folder := filepath.Join(m.Folder, "lab")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("create machine folder: %w", err)
 	}
 	for name, content := range map[string]string{
-		"cmdline": m.backend.options.BootArgument() + "\n",
-		"meminfo": meminfo(m.spec.MemoryMiB),
+		"cmdline": m.backend.Options.BootArgument() + "\n",
+		"meminfo": meminfo(m.Spec.MemoryMiB),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
 			return "", fmt.Errorf("write %s for the guest: %w", name, err)

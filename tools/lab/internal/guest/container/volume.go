@@ -56,7 +56,7 @@ func (b *Backend) ensureRoot(v guest.Volume) error {
 	folder := b.folder(v.Name)
 	r, err := readRoot(folder)
 	if os.IsNotExist(err) {
-		r, err = root{Layers: b.image.Layers}, os.MkdirAll(filepath.Join(folder, "upper"), 0o755)
+		r, err = root{Layers: b.Image.Layers}, os.MkdirAll(filepath.Join(folder, "upper"), 0o755)
 	}
 	if err != nil {
 		return fmt.Errorf("create volume %s: %w", v.Name, err)
@@ -83,20 +83,12 @@ func readRoot(folder string) (root, error) {
 
 // grown tells the machine that runs with the volume, if any.
 func (b *Backend) grown(volume string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for m := range b.machines {
-		if err := m.grown(volume); err != nil {
-			return err
-		}
+	if user, runs := b.User(volume).(*machine); runs {
+		return user.grown(volume)
 	}
 	return nil
 }
 
-func (b *Backend) file(volume string) string {
-	return filepath.Join(b.options.Dir, "volumes", volume+".img")
-}
+func (b *Backend) file(volume string) string { return b.Volume(volume + ".img") }
 
-func (b *Backend) folder(volume string) string {
-	return filepath.Join(b.options.Dir, "volumes", volume)
-}
+func (b *Backend) folder(volume string) string { return b.Volume(volume) }

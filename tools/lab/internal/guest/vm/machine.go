@@ -15,18 +15,14 @@ import (
 	"time"
 
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest"
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/host"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest/network"
 )
 
 // machine implements guest.Machine.
 type machine struct {
+	*host.Machine
 	backend *Backend
-	spec    guest.Spec
-	folder  string
-	links   []string
-
-	done  chan guest.Exit
-	ended chan struct{} // closed after done was served
 
 	monitorMu, agentMu sync.Mutex // each channel takes one caller at a time
 
@@ -35,11 +31,22 @@ type machine struct {
 	killed  bool
 }
 
-// ConsoleLog implements guest.Machine.
-func (m *machine) ConsoleLog() string { return filepath.Join(m.folder, "console.log") }
-
-// Done implements guest.Machine.
-func (m *machine) Done() <-chan guest.Exit { return m.done }
+func (m *machine) boot(ctx context.Context) error {
+	if err := m.Register(m); err != nil {
+		return err
+	}
+	started := make(chan error, 1)
+	go m.run(started)
+	select {
+	case err := <-started:
+		return err
+	case <-ctx.Done():
+		if err := <-started; err != nil {
+			return err
+		}
+		return errors.Join(ctx.Err(), m.Kill())
+	}
+}
 
 // run is the machine's life.
 func (m *machine) run(started chan<- error) {
@@ -50,7 +57,7 @@ func (m *machine) run(started chan<- error) {
 		m.process = cmd.Process
 		m.mu.Unlock()
 	} else {
-		m.backend.forget(m)
+		m.Forget()
 	}
 	started <- err
 	if err != nil {
@@ -66,10 +73,10 @@ func (m *machine) end(cmd *exec.Cmd) {
 	m.mu.Unlock()
 	exit := guest.Exit{Reason: "the guest was powered off"}
 	if err != nil && !killed {
-		log, _ := os.ReadFile(filepath.Join(m.folder, "qemu.log")) // the error says enough
+		log, _ := os.ReadFile(filepath.Join(m.Folder, "qemu.log")) // the error says enough
 		exit = guest.Exit{Failed: true, Reason: fmt.Sprintf("qemu ended: %v %s", err, log)}
 	}
-	for _, link := range m.links {
+	for _, link := range m.Links {
 		if err := network.Delete(link); err != nil { // else the kernel does it some time later
 			exit.Reason += "; " + err.Error()
 		}
@@ -79,9 +86,7 @@ func (m *machine) end(cmd *exec.Cmd) {
 			exit.Reason += "; " + err.Error()
 		}
 	}
-	m.backend.forget(m)
-	m.done <- exit
-	close(m.ended)
+	m.End(exit)
 }
 
 // Kill implements guest.Machine.
@@ -104,7 +109,7 @@ func (m *machine) Shutdown(ctx context.Context, grace time.Duration) error {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case <-m.ended:
+	case <-m.Ended():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -217,7 +222,7 @@ func (m *machine) withAgent(ctx context.Context, talk func(*channel) error) erro
 
 // grow tells the running machine of a volume's new size.
 func (m *machine) grow(ctx context.Context, v guest.Volume) error {
-	for i, disk := range m.spec.Disks {
+	for i, disk := range m.Spec.Disks {
 		if disk.Volume == v.Name {
 			arguments := map[string]any{"device": fmt.Sprintf("disk%d", i), "size": v.Bytes}
 			return m.monitorCall(ctx, "block_resize", arguments, nil)

@@ -24,7 +24,7 @@ func (m *machine) start() (*exec.Cmd, error) {
 	if err := m.seed(); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(m.folder, "qemu.log"))
+	log, err := os.Create(filepath.Join(m.Folder, "qemu.log"))
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
 	}
@@ -32,8 +32,8 @@ func (m *machine) start() (*exec.Cmd, error) {
 	cmd := exec.CommandContext(context.Background(), "qemu-system-x86_64", m.arguments()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	for _, link := range m.links {
-		card, err := tap(m.backend.options.Network, link)
+	for _, link := range m.Links {
+		card, err := tap(m.backend.Options.Network, link)
 		if err != nil {
 			return nil, err
 		}
@@ -59,20 +59,20 @@ func (m *machine) arguments() []string {
 	if kvm() {
 		accelerator, cpu = "kvm", "host"
 	}
-	image := m.backend.image
+	image := m.backend.Image
 	out := []string{
-		"-name", "guest-" + m.spec.UID, "-machine", "q35", "-accel", accelerator, "-cpu", cpu,
-		"-m", fmt.Sprint(m.spec.MemoryMiB), "-smp", fmt.Sprint(max(1, m.spec.VCPU)),
+		"-name", "guest-" + m.Spec.UID, "-machine", "q35", "-accel", accelerator, "-cpu", cpu,
+		"-m", fmt.Sprint(m.Spec.MemoryMiB), "-smp", fmt.Sprint(max(1, m.Spec.VCPU)),
 		"-nodefaults", "-no-user-config", "-display", "none",
 		"-kernel", image.Kernel, "-initrd", image.Initrd,
 		"-append", "root=LABEL=rootfs rw console=ttyS0 loglevel=4 systemd.show_status=false mitigations=off audit=0 " +
-			m.backend.options.BootArgument(),
+			m.backend.Options.BootArgument(),
 		"-serial", "file:" + m.ConsoleLog(), "-qmp", "unix:" + m.monitor() + ",server=on,wait=off",
 		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
 		"-chardev", "socket,id=agent,path=" + m.agentSocket() + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
 	}
-	for i, disk := range m.spec.Disks {
+	for i, disk := range m.Spec.Disks {
 		volume := guest.Volume{Name: disk.Volume, FromImage: disk.Boot}
 		format := "raw"
 		if disk.Boot {
@@ -87,10 +87,10 @@ func (m *machine) arguments() []string {
 		out = append(out, "-drive", fmt.Sprintf("if=none,id=disk%d,file=%s,format=%s,cache=unsafe,discard=unmap",
 			i, m.backend.path(volume), format), "-device", device)
 	}
-	if m.spec.Seed != nil {
+	if m.Spec.Seed != nil {
 		out = append(out, "-drive", "if=none,id=seed,format=raw,readonly=on,file="+m.seedFile(), "-device", "virtio-blk-pci,drive=seed")
 	}
-	for i, nic := range m.spec.NICs {
+	for i, nic := range m.Spec.NICs {
 		out = append(out, "-netdev", fmt.Sprintf("tap,id=net%d,fd=%d", i, firstFD+i),
 			"-device", fmt.Sprintf("virtio-net-pci,netdev=net%d,mac=%s,romfile=", i, nic.MAC))
 	}
@@ -137,17 +137,17 @@ func tap(n int, name string) (*os.File, error) {
 
 // seed writes the NoCloud disk, which cloud-init finds by its label.
 func (m *machine) seed() error {
-	if m.spec.Seed == nil {
+	if m.Spec.Seed == nil {
 		return nil
 	}
-	folder := filepath.Join(m.folder, "seed")
+	folder := filepath.Join(m.Folder, "seed")
 	defer func() { _ = os.RemoveAll(folder) }()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("create seed folder: %w", err)
 	}
-	files := map[string][]byte{"meta-data": m.spec.Seed.MetaData(), "user-data": m.spec.Seed.UserData}
-	if len(strings.TrimSpace(string(m.spec.Seed.NetworkData))) > 0 {
-		files["network-config"] = m.spec.Seed.NetworkData
+	files := map[string][]byte{"meta-data": m.Spec.Seed.MetaData(), "user-data": m.Spec.Seed.UserData}
+	if len(strings.TrimSpace(string(m.Spec.Seed.NetworkData))) > 0 {
+		files["network-config"] = m.Spec.Seed.NetworkData
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
@@ -162,6 +162,6 @@ func (m *machine) seed() error {
 	return os.Chmod(m.seedFile(), 0o600)
 }
 
-func (m *machine) seedFile() string    { return filepath.Join(m.folder, "seed.iso") }
-func (m *machine) monitor() string     { return filepath.Join(m.folder, "qmp.sock") }
-func (m *machine) agentSocket() string { return filepath.Join(m.folder, "agent.sock") }
+func (m *machine) seedFile() string    { return filepath.Join(m.Folder, "seed.iso") }
+func (m *machine) monitor() string     { return filepath.Join(m.Folder, "qmp.sock") }
+func (m *machine) agentSocket() string { return filepath.Join(m.Folder, "agent.sock") }

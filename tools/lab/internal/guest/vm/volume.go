@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest"
@@ -21,7 +20,7 @@ func (b *Backend) EnsureVolume(ctx context.Context, v guest.Volume) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		arguments := []string{"create", "-q", "-f", "raw", path, strconv.FormatInt(v.Bytes, 10)}
 		if v.FromImage {
-			arguments = []string{"create", "-q", "-f", "qcow2", "-F", "raw", "-b", b.image.Disk, path, strconv.FormatInt(v.Bytes, 10)}
+			arguments = []string{"create", "-q", "-f", "qcow2", "-F", "raw", "-b", b.Image.Disk, path, strconv.FormatInt(v.Bytes, 10)}
 		}
 		if err := qemuImg(ctx, arguments...); err != nil {
 			return fmt.Errorf("create volume %s: %w", v.Name, err)
@@ -56,17 +55,7 @@ func (b *Backend) DeleteVolume(_ context.Context, name string) error {
 
 // grow enlarges the volume, through QEMU where one has it open.
 func (b *Backend) grow(ctx context.Context, v guest.Volume, path string) error {
-	b.mu.Lock()
-	var user *machine
-	for m := range b.machines {
-		for _, disk := range m.spec.Disks {
-			if disk.Volume == v.Name {
-				user = m
-			}
-		}
-	}
-	b.mu.Unlock()
-	if user != nil {
+	if user, runs := b.User(v.Name).(*machine); runs {
 		return user.grow(ctx, v)
 	}
 	format := "raw"
@@ -81,7 +70,7 @@ func (b *Backend) path(v guest.Volume) string {
 	if v.FromImage {
 		suffix = ".qcow2"
 	}
-	return filepath.Join(b.options.Dir, "volumes", v.Name+suffix)
+	return b.Volume(v.Name + suffix)
 }
 
 func readSize(path string) (int64, error) {
