@@ -136,8 +136,8 @@ func TestPlanRefusesToChangeWhatIsSettled(t *testing.T) {
 		CheckDestroy:             l.nothingLeft("settled"),
 		Steps: []resource.TestStep{
 			{Config: l.config("settled", nil)},
-			refused(args{"instance_class": `"db.t3.small"`}, `does not change the class`),
-			refused(args{"allocated_storage": "20"}, `does not grow the volume`),
+			refused(args{"instance_class": `"db.t3.huge"`}, `db\.t3\.small`),
+			refused(args{"allocated_storage": "5"}, `cannot shrink`),
 			refused(args{"engine_version": `"16"`}, `has engine_version = "15"`),
 			{Config: l.config("settled", args{"engine_version": "", "os_image": "", "port": "5432"}), PlanOnly: true},
 		},
