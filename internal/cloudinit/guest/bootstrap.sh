@@ -30,6 +30,10 @@ parts=/etc/dbaas/parts
 . $parts/configuration.sh
 # shellcheck source=objects.sh
 . $parts/objects.sh
+# shellcheck source=exporter.sh
+. $parts/exporter.sh
+# shellcheck source=logins.sh
+. $parts/logins.sh
 # shellcheck source=watch.sh
 . $parts/watch.sh
 
@@ -38,6 +42,7 @@ secret=$run/secret
 device=/dev/disk/by-id/virtio-pgdata
 mount=/var/lib/postgresql
 state=$mount/.dbaas
+good=$state/good
 tls=$mount/tls
 unit=postgresql@$DBAAS_MAJOR-main.service
 data=$mount/$DBAAS_MAJOR/main
@@ -76,6 +81,10 @@ converge() {
   sync -f $mount
   # From here on the data disk has all that a later boot needs.
   rm -rf $secret
+  # The database serves. What fails from here on makes this boot's document not
+  # applied, and takes nothing away.
+  exporter
+  logins
   step=converge
   [ -z "$refused" ] || die "PostgreSQL refuses the configuration and serves with the last good one: $refused"
   result ok
@@ -96,7 +105,7 @@ scrub() {
 mkdir -p $run
 case ${1:-} in
   converge) converge 2>&1 | tee -a /var/log/cloud-init-output.log ;;
-  grow) grow ;;
+  grow) grow_online ;;
   scrub) scrub ;;
   watch) watch ;;
   *)
