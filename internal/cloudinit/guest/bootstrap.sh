@@ -64,8 +64,13 @@ durable() {
 
 as_postgres() { setpriv --reuid=postgres --regid=postgres --init-groups -- "$@"; }
 
-# sql DATABASE [psql's arguments], statements on stdin.
-sql() { as_postgres psql -XqAt -v ON_ERROR_STOP=1 -h $socket -p "$DBAAS_PORT" -d "$1" "${@:2}"; }
+# sql DATABASE SCHEMA [psql's arguments], statements on stdin. What the owner's
+# parameters make of a session does not reach this one: they may say read-only,
+# or look for functions where the owner can put some.
+sql() {
+  PGOPTIONS="-c search_path=$2 -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=0 -c standard_conforming_strings=on" \
+    as_postgres psql -XqAt -v ON_ERROR_STOP=1 -h $socket -p "$DBAAS_PORT" -d "$1" "${@:3}"
+}
 
 serving() { as_postgres "$bin/pg_isready" -q -h $socket -p "$DBAAS_PORT"; }
 

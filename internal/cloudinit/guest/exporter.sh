@@ -12,7 +12,7 @@ exporter() {
     [ ! -d "$folder" ] || { systemctl disable -q --now "$exporter_unit"; rm -rf "$folder"; systemctl daemon-reload; }
     return
   fi
-  exporter_role | sql postgres > "$run/sql" 2>&1 || die "SQL: $(grep -m 1 -E 'ERROR|FATAL|error' "$run/sql")"
+  exporter_role | sql postgres pg_catalog > "$run/sql" 2>&1 || die "SQL: $(grep -m 1 -E 'ERROR|FATAL|error' "$run/sql")"
   before=$(cat "$folder/dbaas.conf" 2> /dev/null)
   mkdir -p "$folder"
   exporter_environment | durable /etc/dbaas/exporter.env 0644 root:root

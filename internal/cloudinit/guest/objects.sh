@@ -12,11 +12,11 @@ objects() {
       printf "\\\\set verifier '%s'\n" "$(cat "$secret/verifier")"
     fi
     statements
-  } | sql postgres -v role="$DBAAS_ROLE" -v db="$DBAAS_DATABASE" > "$run/sql" 2>&1 ||
+  } | sql postgres pg_catalog -v role="$DBAAS_ROLE" -v db="$DBAAS_DATABASE" > "$run/sql" 2>&1 ||
     die "SQL: $(grep -m 1 -E 'ERROR|FATAL|error' "$run/sql")"
   [ ! -s "$secret/verifier" ] || printf '%s\n' "$applied" | durable "$state/verifier.applied" 0600 root:root
   for extension in $DBAAS_EXTENSIONS; do
-    sql "$DBAAS_DATABASE" -v extension="$extension" <<< 'CREATE EXTENSION IF NOT EXISTS :"extension";' > "$run/sql" 2>&1 ||
+    sql "$DBAAS_DATABASE" public -v extension="$extension" <<< 'CREATE EXTENSION IF NOT EXISTS :"extension";' > "$run/sql" 2>&1 ||
       die "extension $extension: $(grep -m 1 -E 'ERROR|FATAL' "$run/sql")"
   done
   say ok

@@ -107,7 +107,7 @@ available() { apt-cache show --no-all-versions "$1" > /dev/null 2>&1; }
 # releases write two forms of source lists. The script's own "apt-get update"
 # would go to the Internet before a mirror is named, so it finds another one.
 add_pgdg() {
-  local stub=$run/no-update
+  local stub=$run/no-update mirror
   say running "PostgreSQL $DBAAS_MAJOR is not in the distribution; asking PGDG"
   fetch postgresql-common
   fetch ca-certificates
@@ -118,8 +118,10 @@ add_pgdg() {
     say warning "adding PGDG failed: $(complaint)"
   rm -rf "$stub"
   if [ -n "$DBAAS_PGDG_MIRROR" ]; then
-    sed -E -i "s,https?://apt(-archive)?\.postgresql\.org/pub/repos/apt/?,${DBAAS_PGDG_MIRROR//[&,\\]/\\&}," \
-      /etc/apt/sources.list.d/pgdg.* || die "PGDG's package source cannot be pointed to its mirror"
+    # shellcheck disable=SC2001 # what ${//} makes of "&" differs between versions of bash
+    mirror=$(sed 's/[&|]/\\&/g' <<< "$DBAAS_PGDG_MIRROR")
+    sed -E -i "s|https?://apt(-archive)?\.postgresql\.org/pub/repos/apt/?|$mirror|" /etc/apt/sources.list.d/pgdg.* ||
+      die "PGDG's package source cannot be pointed to its mirror"
   fi
   refresh
 }
