@@ -2,7 +2,6 @@ package guesttest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,9 +61,12 @@ func TestLife(t *testing.T) {
 		{"rows survive a reboot", life.reboot},
 		{"rows survive a power cut", life.cut},
 		{"a new address gets a certificate", life.moves},
-		{"a changed document is applied, with the same instance-id", life.changes},
+		{"rows survive a stop and a start", life.stopsAndStarts},
 		{"no secret is left after a stop and a start", func(t *testing.T) { life.noSecrets(t, false) }},
+		{"changes are applied, with the same instance-id", life.changes},
+		{"metrics are read by whom they are for", life.readers},
 		{"settings that PostgreSQL refuses leave the old ones", life.refusals},
+		{"what PostgreSQL refuses when it starts leaves the old ones", life.startRefused},
 		{"the volume grows", life.grows},
 		{"a new root disk takes the kept data disk", life.newRoot},
 		{"a missing disk is not replaced by the root disk", life.missingDisk},
@@ -86,12 +88,15 @@ type life struct {
 func (l *life) remember(t *testing.T) {
 	t.Helper()
 	l.rows++
-	l.client.answers(t, "create table if not exists kept (at timestamptz default now()); insert into kept default values; select count(*) from kept", fmt.Sprint(l.rows))
+	l.client.answers(t, "set default_transaction_read_only = off; set client_min_messages = warning; create table if not exists kept (at timestamptz default now()); insert into kept default values; select count(*) from kept", fmt.Sprint(l.rows))
 }
 
 // remembers waits until the rows can be read, by the same password, CA and name.
 func (l *life) remembers(t *testing.T) {
 	t.Helper()
+	if l.rows == 0 {
+		l.remember(t)
+	}
 	l.client.soon(t, "select count(*) from kept", fmt.Sprint(l.rows))
 }
 
@@ -211,35 +216,51 @@ func (l *life) refreshed(t *testing.T) map[string]any {
 	return l.attributes(t)
 }
 
+func (l *life) stopsAndStarts(t *testing.T) {
+	l.remember(t)
+	l.with(args{"running": "false"}).apply(t)
+	l.off(t, l.name)
+	l.with(args{"running": "true"}).apply(t)
+	l.remembers(t)
+}
+
+// changes are made with one apply, and arrive with one restart. A password that
+// was set by SQL stays.
 func (l *life) changes(t *testing.T) {
 	const password = "set by SQL, later"
 	l.client.answers(t, fmt.Sprintf(`alter role "user" password '%s'`, password), "")
 	l.client = l.client.but(client{"password": password})
-	l.document(t, func(c *cloudinit.Config) {
-		c.MaxConnections = 80
-		c.Parameters = map[string]string{"work_mem": "9MB", "statement_timeout": "0", "default_transaction_read_only": "off"}
-		c.Extensions = append(c.Extensions, "pg_trgm")
-		c.AllowedCIDRs = []string{l.client["host"] + "/32", "198.18.0.0/15"}
-		c.DNSNames = []string{"other.example.test"}
-		c.Monitoring = &cloudinit.Monitoring{AllowedCIDRs: []string{"198.18.0.0/15"}}
-		c.SSHPublicKeys = nil
-	})
-	l.restart(t, l.name)
+	l.with(args{
+		"instance_class": `"db.t3.small"`, "parameters": `{ work_mem = "9MB", statement_timeout = "1h", default_transaction_read_only = "on" }`,
+		"extensions": `["pg_stat_statements", "uuid-ossp", "pg_trgm"]`, "allowed_cidrs": "", "dns_names": `["other.example.test"]`, "ssh_public_keys": "",
+	}).apply(t)
 	l.remembers(t)
-	l.ready(t, l.name)
-	l.client.answers(t, "select current_setting('max_connections'), current_setting('work_mem')", "80|9MB")
+	l.client.answers(t, "select current_setting('max_connections'), current_setting('shared_buffers'), current_setting('work_mem'), current_setting('default_transaction_read_only')", "100|512MB|9MB|on")
 	l.client.answers(t, "select count(*) from pg_extension where extname = 'pg_trgm'", "1")
 	l.client.but(client{"host": "other.example.test", "hostaddr": l.client["host"]}).answers(t, "select 1", "1")
 	l.client.but(client{"host": "db.example.test", "hostaddr": l.client["host"]}).rejected(t, "does not match host name")
 	if keys, there := l.inside(t, l.name, "cat", "/home/dbaas/.ssh/authorized_keys"); there {
 		t.Errorf("the key was not taken away: %s", keys)
 	}
-	until(t, func(ctx context.Context) error { return l.metrics(ctx) })
-	l.document(t, func(c *cloudinit.Config) { c.AllowedCIDRs = []string{"10.0.0.0/8"} })
+	l.unchanged(t)
+}
+
+// readers: who may log in and who may read metrics are different networks.
+func (l *life) readers(t *testing.T) {
+	l.document(t, func(c *cloudinit.Config) {
+		c.AllowedCIDRs = []string{"10.0.0.0/8"}
+		c.Monitoring = &cloudinit.Monitoring{AllowedCIDRs: []string{"198.18.0.0/15"}}
+	})
 	l.restart(t, l.name)
 	l.ready(t, l.name)
+	until(t, l.metrics)
 	l.client.rejected(t, "no pg_hba.conf entry")
 	l.document(t, func(c *cloudinit.Config) { c.AllowedCIDRs, c.Monitoring = nil, nil })
+	l.restart(t, l.name)
+	l.ready(t, l.name)
+	if err := l.metrics(t.Context()); err == nil {
+		t.Error("the exporter answers although nobody wants it any more")
+	}
 }
 
 // metrics asks the exporter whether it reaches PostgreSQL.
@@ -260,68 +281,53 @@ func (l *life) metrics(ctx context.Context) error {
 	return err
 }
 
+// refusals: the apply fails with PostgreSQL's line, the database serves on with
+// the settings of before, and the next apply with those succeeds.
 func (l *life) refusals(t *testing.T) {
-	l.restart(t, l.name)
-	l.ready(t, l.name)
-	for _, test := range []struct {
-		parameters map[string]string
-		words      string
-	}{
-		{map[string]string{"work_mem": "banana"}, `invalid value for parameter 'work_mem': 'banana'`},
-		{map[string]string{"wal_level": "minimal"}, "WAL streaming (max_wal_senders > 0) requires wal_level"},
-	} {
-		var good map[string]string
-		l.document(t, func(c *cloudinit.Config) { good, c.Parameters = c.Parameters, test.parameters })
-		l.restart(t, l.name)
-		l.says(t, l.name, "step=configure state=refused", test.words, "state=restored", "step=converge state=failed")
-		l.remembers(t)
-		l.client.answers(t, "show work_mem", "9MB")
-		if verdict, ready := l.inside(t, l.name, "/usr/local/sbin/dbaas-ready"); ready {
-			t.Errorf("the guest is ready: %s", verdict)
-		}
-		l.document(t, func(c *cloudinit.Config) { c.Parameters = good })
-	}
-	l.document(t, func(c *cloudinit.Config) { c.Extensions = append(c.Extensions, "no_such_extension") })
-	l.restart(t, l.name)
-	l.says(t, l.name, "step=objects state=failed", "extension no_such_extension: ERROR:")
-	l.document(t, func(c *cloudinit.Config) { c.Extensions = c.Extensions[:len(c.Extensions)-1] })
-	l.restart(t, l.name)
-	l.ready(t, l.name)
+	good := l.arguments["parameters"]
+	l.with(args{"parameters": `{ work_mem = "banana" }`}).refused(t, "invalid value for parameter 'work_mem': 'banana'")
+	l.remembers(t)
+	l.client.answers(t, "show work_mem", "9MB")
+	l.with(args{"parameters": good}).apply(t)
+	l.unchanged(t)
 	l.remembers(t)
 }
 
-func (l *life) grows(t *testing.T) {
-	grow := func(size string) {
-		l.patch(t, claims(), "pg-life-data", map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": size}}}})
+// startRefused: what shows only when PostgreSQL starts, and what SQL refuses.
+func (l *life) startRefused(t *testing.T) {
+	var good map[string]string
+	l.document(t, func(c *cloudinit.Config) {
+		good, c.Parameters = c.Parameters, map[string]string{"wal_level": "minimal"}
+	})
+	l.restart(t, l.name)
+	l.says(t, l.name, "step=configure state=refused", "WAL streaming (max_wal_senders > 0) requires wal_level", "state=restored", "step=converge state=failed")
+	l.remembers(t)
+	l.client.answers(t, "show work_mem", "9MB")
+	if verdict, ready := l.inside(t, l.name, "/usr/local/sbin/dbaas-ready"); ready {
+		t.Errorf("the guest is ready: %s", verdict)
 	}
-	l.document(t, func(c *cloudinit.Config) { c.DataGiB = 2 })
-	l.restart(t, l.name, func() { grow("2Gi") })
+	l.document(t, func(c *cloudinit.Config) {
+		c.Parameters, c.Extensions = good, append(c.Extensions, "no_such_extension")
+	})
+	l.restart(t, l.name)
+	l.says(t, l.name, "step=objects state=failed", "extension no_such_extension: ERROR:")
+	l.remembers(t)
+	l.document(t, func(c *cloudinit.Config) { c.Extensions = c.Extensions[:len(c.Extensions)-1] })
+	l.restart(t, l.name)
 	l.ready(t, l.name)
+}
+
+// grows: in a container the file system may not grow online; then the provider
+// restarts the machine, which grows it.
+func (l *life) grows(t *testing.T) {
+	l.with(args{"allocated_storage": "2"}).apply(t)
 	l.remembers(t)
 	size, _ := l.inside(t, l.name, "df", "--output=size", "-BM", "/var/lib/postgresql")
 	var mib int
 	if _, err := fmt.Sscanf(size, "1M-blocks\n%dM", &mib); err != nil || mib < 1900 {
 		t.Errorf("df says %q", size)
 	}
-	grow("3Gi")
-	if canResize(t) {
-		l.says(t, l.name, "step=grow state=ok", "3072 MiB")
-	} else {
-		l.says(t, l.name, "step=grow state=")
-		t.Log("the size after growing online is not looked at: this host's root lacks CAP_SYS_RESOURCE, without which no ext4 grows online; make test-vm does")
-	}
-}
-
-// canResize says whether this process may have CAP_SYS_RESOURCE (bit 24).
-func canResize(t *testing.T) bool {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
-	_, after, _ := strings.Cut(string(status), "CapBnd:")
-	var bits uint64
-	_, err = fmt.Sscanf(after, "%x", &bits)
-	must(t, err)
-	return bits&(1<<24) != 0
+	l.unchanged(t)
 }
 
 func (l *life) newRoot(t *testing.T) {
@@ -330,8 +336,6 @@ func (l *life) newRoot(t *testing.T) {
 	}
 	l.switchTo(t, l.name, "Halted")
 	l.off(t, l.name)
-	vm, err := l.get(t.Context(), machines(), "pg-life")
-	must(t, err)
 	gone := func(kind string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			resource, name := machines(), "pg-life"
@@ -349,30 +353,13 @@ func (l *life) newRoot(t *testing.T) {
 	until(t, gone("machine"))
 	must(t, l.dynamic.Resource(claims()).Namespace(namespace).Delete(t.Context(), "pg-life-os", metav1.DeleteOptions{}))
 	until(t, gone("claim"))
-	l.create(t, vm)
+	l.apply(t)
 	l.remembers(t)
-	l.ready(t, l.name)
 	if out, there := l.inside(t, l.name, "ls", "/old-root"); there {
 		t.Errorf("the root disk is the old one: %s", out)
 	}
-	l.client.answers(t, "select current_setting('max_connections'), current_setting('work_mem')", "80|9MB")
+	l.client.answers(t, "select current_setting('max_connections'), current_setting('work_mem')", "100|9MB")
 	l.client.but(client{"host": "other.example.test", "hostaddr": l.client["host"]}).answers(t, "select 1", "1")
-}
-
-// create posts a machine as it was, and starts it.
-func (l *life) create(t *testing.T, vm *unstructured.Unstructured) {
-	t.Helper()
-	text, err := json.Marshal(vm.Object)
-	must(t, err)
-	fresh := &unstructured.Unstructured{}
-	must(t, json.Unmarshal(text, &fresh.Object))
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "finalizers"} {
-		unstructured.RemoveNestedField(fresh.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(fresh.Object, "status")
-	must(t, unstructured.SetNestedField(fresh.Object, "Always", "spec", "runStrategy"))
-	_, err = l.dynamic.Resource(machines()).Namespace(namespace).Create(t.Context(), fresh, metav1.CreateOptions{})
-	must(t, err)
 }
 
 func (l *life) missingDisk(t *testing.T) {
