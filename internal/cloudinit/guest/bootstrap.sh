@@ -52,12 +52,21 @@ log=/var/log/postgresql/postgresql-$DBAAS_MAJOR-main.log
 socket=/var/run/postgresql
 step=start
 refused=
+unissued=
 
-# durable FILE MODE OWNER, content on stdin: fsync, then rename.
+# durable FILE MODE OWNER, content on stdin: fsync, then rename. What is there
+# already is not written again: a database that has filled its disk must be able
+# to boot.
 durable() {
-  local new
-  if ! { new=$(mktemp "${1%/*}/.new.XXXXXX") && cat > "$new" && chmod "$2" "$new" && chown "$3" "$new" &&
-    sync "$new" && mv -f "$new" "$1" && sync "${1%/*}"; }; then
+  local draft new=
+  if ! { draft=$(mktemp "$run/.draft.XXXXXX") && cat > "$draft"; }; then die "cannot write to $run"; fi
+  if cmp -s "$draft" "$1" && chmod "$2" "$1" && chown "$3" "$1"; then
+    rm -f "$draft"
+  elif new=$(mktemp "${1%/*}/.new.XXXXXX") && cat "$draft" > "$new" && chmod "$2" "$new" && chown "$3" "$new" &&
+    sync "$new" && mv -f "$new" "$1" && sync "${1%/*}"; then
+    rm -f "$draft"
+  else
+    rm -f "$draft" "$new"
     die "cannot write $1"
   fi
 }
@@ -91,6 +100,7 @@ converge() {
   exporter
   logins
   step=converge
+  [ -z "$unissued" ] || die "PostgreSQL serves with its earlier certificate: $unissued"
   [ -z "$refused" ] || die "PostgreSQL refuses the configuration and serves with the last good one: $refused"
   result ok
   say ok "document $DBAAS_HASH, uptime $(cut -d' ' -f1 /proc/uptime)"
