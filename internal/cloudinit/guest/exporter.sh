@@ -9,7 +9,7 @@ exporter() {
   step=exporter
   local folder=/etc/systemd/system/$exporter_unit.d before
   if [ -z "$DBAAS_MONITORING" ]; then
-    [ ! -d "$folder" ] || { systemctl disable -q --now "$exporter_unit"; rm -rf "$folder"; systemctl daemon-reload; }
+    [ ! -d "$folder" ] || { systemctl stop "$exporter_unit"; rm -rf "$folder"; systemctl daemon-reload; }
     return
   fi
   exporter_role | sql postgres pg_catalog > "$run/sql" 2>&1 || die "SQL: $(grep -m 1 -E 'ERROR|FATAL|error' "$run/sql")"
@@ -19,7 +19,8 @@ exporter() {
   exporter_settings | durable "$folder/dbaas.conf" 0644 root:root
   systemctl daemon-reload
   [ -x /usr/bin/prometheus-postgres-exporter ] || fetch prometheus-postgres-exporter
-  systemctl enable -q "$exporter_unit"
+  # Converge starts it, after PostgreSQL.
+  systemctl disable -q "$exporter_unit"
   if [ "$before" = "$(cat "$folder/dbaas.conf")" ]; then
     systemctl start "$exporter_unit" || die "the exporter does not start"
   else
