@@ -20,11 +20,12 @@ type client map[string]string
 func (i *instance) client(t *testing.T) client {
 	t.Helper()
 	all := i.attributes(t)
+	password, _ := all["master_password"].(string) // null when Terraform does not know it
 	ca := filepath.Join(i.folder, "ca.pem")
 	must(t, os.WriteFile(ca, []byte(all["ca_cert_pem"].(string)), 0o600))
 	return client{
 		"host": all["address"].(string), "port": fmt.Sprint(all["port"]), "dbname": all["db_name"].(string),
-		"user": all["master_username"].(string), "password": all["master_password"].(string),
+		"user": all["master_username"].(string), "password": password,
 		"sslmode": "verify-full", "sslrootcert": ca, "connect_timeout": "5",
 	}
 }
