@@ -140,7 +140,7 @@ Everything but ` + "`max_connections`" + ` may be set otherwise in ` + "`paramet
 The write-ahead log may take a tenth of the storage, between 128 MB and 8 GB (` + "`max_wal_size`" + `). ` + "`max_worker_processes`" + ` is 8 or
 the number of processors, if that is more; ` + "`random_page_cost`" + ` is 1.1, since the volumes are on solid state disks.
 `)
-	const path = "../../templates/guides/sizing.md"
+	const path = "../../templates/guides/sizing.md.tmpl"
 	if *update {
 		if err := os.MkdirAll("../../templates/guides", 0o755); err != nil {
 			t.Fatal(err)
