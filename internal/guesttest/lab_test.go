@@ -37,6 +37,7 @@ const (
 // lab is a running lab, seen by its administrator.
 type lab struct {
 	dir     string
+	program string // bin/lab
 	guest   string // container or vm
 	network int    // 198.18.network.0/24
 	// packages is the port of the package proxy, at the network's first address.
@@ -60,7 +61,9 @@ func useLab(t *testing.T, variable string, kinds ...string) *lab {
 		Ports   map[string]int
 	}
 	must(t, json.Unmarshal(record, &parts))
-	l := &lab{dir: dir, guest: parts.Guest, network: parts.Network, packages: parts.Ports["packages"]}
+	program, err := filepath.Abs("../../bin/lab")
+	must(t, err)
+	l := &lab{dir: dir, program: program, guest: parts.Guest, network: parts.Network, packages: parts.Ports["packages"]}
 	if !strings.Contains(strings.Join(kinds, " "), l.guest) {
 		t.Skipf("the lab's guests are %s, and this test is for %s", l.guest, strings.Join(kinds, " or "))
 	}
@@ -96,7 +99,7 @@ func until(t *testing.T, check func(context.Context) error) {
 func (l *lab) tool(t *testing.T, arguments ...string) {
 	t.Helper()
 	all := append([]string{arguments[0], "-dir", l.dir}, arguments[1:]...)
-	out, err := exec.CommandContext(t.Context(), "../../bin/lab", all...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), l.program, all...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("lab %s: %v: %s", strings.Join(all, " "), err, out)
 	}
@@ -105,7 +108,7 @@ func (l *lab) tool(t *testing.T, arguments ...string) {
 // restore takes a knob back when the test's own context is over.
 func (l *lab) restore(t *testing.T, knob string) {
 	t.Helper()
-	out, err := exec.CommandContext(context.Background(), "../../bin/lab", "knob", "-dir", l.dir, knob+"-").CombinedOutput()
+	out, err := exec.CommandContext(context.Background(), l.program, "knob", "-dir", l.dir, knob+"-").CombinedOutput()
 	if err != nil {
 		t.Errorf("lab knob %s-: %v: %s", knob, err, out)
 	}

@@ -21,7 +21,8 @@ const vmLab = "DBAAS_VM_LAB_DIR"
 // the machine's own.
 func TestVMLife(t *testing.T) {
 	l := useLab(t, vmLab, "vm")
-	i := l.newInstance(t, "vm", nil)
+	// A low port needs the kernel's leave, which no container can give.
+	i := l.newInstance(t, "vm", args{"port": "443"})
 	i.apply(t)
 	c := i.client(t)
 	c.answers(t, "create table kept (i int); insert into kept values (1); select ssl, version from pg_stat_ssl where pid = pg_backend_pid()", "t|TLSv1.3")

@@ -104,7 +104,8 @@ host_rules() {
 
 # allow_port lets postgres, which is not root, listen on a low port.
 allow_port() {
-  [ "$DBAAS_PORT" -ge 1024 ] || sysctl -q -w "net.ipv4.ip_unprivileged_port_start=$DBAAS_PORT" || true
+  [ "$DBAAS_PORT" -ge 1024 ] || sysctl -q -w "net.ipv4.ip_unprivileged_port_start=$DBAAS_PORT" ||
+    say warning "the kernel does not let PostgreSQL listen on port $DBAAS_PORT"
 }
 
 # words reads PostgreSQL's messages and prints the first that says why.
