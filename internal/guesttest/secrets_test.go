@@ -2,6 +2,7 @@ package guesttest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,16 +64,21 @@ func inFiles(t *testing.T, root string, needles map[string][]byte) []string {
 	err := filepath.WalkDir(root+"/", func(path string, entry fs.DirEntry, err error) error {
 		inGuest := "/" + strings.TrimPrefix(strings.TrimPrefix(path, root), "/")
 		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has gone meanwhile
+			return nil
 		case err != nil:
-			return nil // it has gone meanwhile
+			return err
 		case entry.IsDir() && slices.Contains([]string{"/proc", "/sys", "/dev", "/usr/lib", "/usr/share", "/usr/bin"}, inGuest):
 			return fs.SkipDir
 		case !entry.Type().IsRegular():
 			return nil
 		}
 		content, err := os.ReadFile(path)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		files++
 		for name, needle := range needles {
