@@ -3,6 +3,7 @@ package acceptance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"testing"
 
@@ -24,9 +25,7 @@ func TestRetainedDataIsTakenOver(t *testing.T) {
 	with := func(changes args) args {
 		all := args{}
 		for _, from := range []args{keep, changes} {
-			for name, value := range from {
-				all[name] = value
-			}
+			maps.Copy(all, from)
 		}
 		return all
 	}

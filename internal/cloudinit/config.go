@@ -52,6 +52,15 @@ type Config struct {
 	PackageSource PackageSource `json:"package_source,omitzero"`
 	// PasswordRotation counts the rotations of the master password.
 	PasswordRotation int64 `json:"password_rotation,omitempty"`
+	// Monitoring is nil for a machine without a metrics exporter.
+	Monitoring *Monitoring `json:"monitoring,omitempty"`
+}
+
+// Monitoring says who may read the machine's metrics, on port 9187.
+type Monitoring struct {
+	// AllowedCIDRs is the set of networks that may. Nil means every network;
+	// empty, but not nil, means none.
+	AllowedCIDRs []string `json:"allowed_cidrs,omitzero"`
 }
 
 // A PackageSource says where a machine without Internet finds packages.
@@ -85,6 +94,9 @@ func (c Config) Hash() string {
 	if slices.Equal(c.AllowedCIDRs, everyNetwork()) {
 		c.AllowedCIDRs = nil
 	}
+	if c.Monitoring != nil && slices.Equal(c.Monitoring.AllowedCIDRs, everyNetwork()) {
+		c.Monitoring = new(Monitoring)
+	}
 	// A Config marshals always: it holds strings and numbers only. New fields
 	// must be omitted while unset, or every instance would want a restart.
 	text, _ := json.Marshal(c)
@@ -98,8 +110,9 @@ func (c Config) canonical() Config {
 	c.Extensions = set(c.Extensions)
 	c.DNSNames = set(c.DNSNames)
 	c.SSHPublicKeys = set(c.SSHPublicKeys)
-	if c.AllowedCIDRs != nil {
-		c.AllowedCIDRs = append([]string{}, set(c.AllowedCIDRs)...)
+	c.AllowedCIDRs = networks(c.AllowedCIDRs)
+	if c.Monitoring != nil {
+		c.Monitoring = &Monitoring{AllowedCIDRs: networks(c.Monitoring.AllowedCIDRs)}
 	}
 	if len(c.Parameters) == 0 {
 		c.Parameters = nil
@@ -114,6 +127,14 @@ func set(values []string) []string {
 		return nil
 	}
 	return slices.Compact(slices.Sorted(slices.Values(values)))
+}
+
+// networks is set for networks, where nil and empty differ.
+func networks(values []string) []string {
+	if values == nil {
+		return nil
+	}
+	return append([]string{}, set(values)...)
 }
 
 // document is what the machine-readable file in the user data holds.

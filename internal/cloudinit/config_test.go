@@ -71,6 +71,8 @@ func TestHashFollowsEveryValueThatABootApplies(t *testing.T) {
 		"a name":           func(c *cloudinit.Config) { c.DNSNames = c.DNSNames[:1] },
 		"a key":            func(c *cloudinit.Config) { c.SSHPublicKeys = nil },
 		"another rotation": func(c *cloudinit.Config) { c.PasswordRotation++ },
+		"monitoring":       func(c *cloudinit.Config) { c.Monitoring = new(cloudinit.Monitoring) },
+		"its networks":     func(c *cloudinit.Config) { c.Monitoring = &cloudinit.Monitoring{AllowedCIDRs: c.AllowedCIDRs} },
 	} {
 		c := full()
 		change(&c)

@@ -11,9 +11,9 @@ import (
 // environment renders /etc/dbaas/bootstrap.env, which the guest's scripts read:
 // the configuration in the shell's words, one variable a line.
 func environment(c Config) string {
-	networks := c.AllowedCIDRs
-	if networks == nil {
-		networks = everyNetwork()
+	monitoring, readers := "", []string(nil)
+	if c.Monitoring != nil {
+		monitoring, readers = "yes", orEvery(c.Monitoring.AllowedCIDRs)
 	}
 	var b strings.Builder
 	b.WriteString("# The configuration of this database, without secrets. Written at every boot.\n")
@@ -28,10 +28,12 @@ func environment(c Config) string {
 		{"ROLE", c.MasterUsername},
 		{"DATABASE", c.DBName},
 		{"DATA_GIB", strconv.FormatInt(c.DataGiB, 10)},
-		{"CIDRS", strings.Join(networks, " ")},
+		{"CIDRS", strings.Join(orEvery(c.AllowedCIDRs), " ")},
 		{"EXTENSIONS", strings.Join(c.Extensions, " ")},
-		{"PRELOAD", preload(c.Extensions)},
-		{"PARAMETERS", settings(c.Parameters)},
+		{"PARAMETERS", settings(c.Parameters, c.Extensions)},
+		{"MONITORING", monitoring},
+		{"MONITORING_CIDRS", strings.Join(readers, " ")},
+		{"SSH_KEYS", strings.Join(c.SSHPublicKeys, "\n")},
 		{"APT_PROXY", c.PackageSource.APTProxy},
 		{"PGDG_MIRROR", c.PackageSource.PGDGMirror},
 		{"CA_CERT", strings.TrimSuffix(c.CACert, "\n")},
@@ -41,17 +43,41 @@ func environment(c Config) string {
 	return b.String()
 }
 
-// preload lists the libraries that PostgreSQL must load at its start for the
-// extensions to work.
-func preload(extensions []string) string {
-	if slices.Contains(extensions, "pg_stat_statements") {
-		return "pg_stat_statements"
+func orEvery(networks []string) []string {
+	if networks == nil {
+		return everyNetwork()
 	}
-	return ""
+	return networks
+}
+
+// preloadSetting names the libraries that PostgreSQL loads at its start.
+const preloadSetting = "shared_preload_libraries"
+
+// withPreload adds the libraries that the extensions do not work without to
+// those that the owner wants.
+func withPreload(parameters map[string]string, extensions []string) map[string]string {
+	const needed = "pg_stat_statements"
+	if !slices.Contains(extensions, needed) {
+		return parameters
+	}
+	all := map[string]string{preloadSetting: needed}
+	for name, value := range parameters {
+		if !strings.EqualFold(name, preloadSetting) {
+			all[name] = value
+			continue
+		}
+		libraries := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		if !slices.Contains(libraries, needed) {
+			libraries = append([]string{needed}, libraries...)
+		}
+		all[preloadSetting] = strings.Join(libraries, ",")
+	}
+	return all
 }
 
 // settings renders lines of postgresql.conf.
-func settings(parameters map[string]string) string {
+func settings(parameters map[string]string, extensions []string) string {
+	parameters = withPreload(parameters, extensions)
 	escape := strings.NewReplacer(`\`, `\\`, `'`, `''`, "\n", `\n`, "\r", `\r`)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {

@@ -85,6 +85,8 @@ func TestTheBootcmdWritesEveryFileAndStartsConverge(t *testing.T) {
 		"/etc/dbaas/parts/cluster.sh":                "-rw-r--r--",
 		"/etc/dbaas/parts/configuration.sh":          "-rw-r--r--",
 		"/etc/dbaas/parts/disk.sh":                   "-rw-r--r--",
+		"/etc/dbaas/parts/exporter.sh":               "-rw-r--r--",
+		"/etc/dbaas/parts/logins.sh":                 "-rw-r--r--",
 		"/etc/dbaas/parts/objects.sh":                "-rw-r--r--",
 		"/etc/dbaas/parts/packages.sh":               "-rw-r--r--",
 		"/etc/dbaas/parts/report.sh":                 "-rw-r--r--",
@@ -166,20 +168,26 @@ func TestOwnersParametersStandBetweenDefaultsAndWhatTheMachineOwns(t *testing.T)
 	boot(t, root, render(t, c, nil))
 	got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; for part in sizing configuration; do . "$1/etc/dbaas/parts/$part.sh"; done
 		memory_mib() { echo 4096; }
+		nproc() { echo 2; }
 		tls=/tls
 		settings`, root)
 	want := `# Written at every boot from /etc/dbaas/bootstrap.env. Memory: 4096 MiB
 shared_buffers = 1024MB
 effective_cache_size = 3072MB
-maintenance_work_mem = 256MB
 work_mem = 20MB
+maintenance_work_mem = 256MB
+autovacuum_work_mem = 64MB
 max_wal_size = 2048MB
 min_wal_size = 512MB
+max_worker_processes = 8
+max_parallel_workers = 2
+max_parallel_workers_per_gather = 1
+max_parallel_maintenance_workers = 1
 random_page_cost = 1.1
-shared_preload_libraries = 'pg_stat_statements'
 # The owner's parameters
 log_line_prefix = 'it''s \\ a\nb'
 port = '1'
+shared_preload_libraries = 'pg_stat_statements'
 work_mem = '8MB'
 # The machine's
 listen_addresses = '*'
@@ -208,6 +216,56 @@ func TestHostRulesWantTLS(t *testing.T) {
 			root := t.TempDir()
 			boot(t, root, render(t, with(func(c *cloudinit.Config) { c.AllowedCIDRs = test.networks }), nil))
 			got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/configuration.sh"; host_rules`, root)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheExporterIsForTheNetworksThatMayReadIt(t *testing.T) {
+	for name, test := range map[string]struct{ networks, want string }{
+		"every network": {"", "IPAddressAllow=0.0.0.0/0\nIPAddressAllow=::/0\n"},
+		"two networks":  {"10.0.0.0/8 fd00::/8", "IPAddressAllow=10.0.0.0/8\nIPAddressAllow=fd00::/8\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			c := with(func(c *cloudinit.Config) { c.Monitoring = new(cloudinit.Monitoring) })
+			if test.networks != "" {
+				c.Monitoring.AllowedCIDRs = strings.Fields(test.networks)
+			}
+			boot(t, root, render(t, c, nil))
+			got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/exporter.sh"; exporter_settings`, root)
+			want := "[Service]\nEnvironmentFile=/etc/dbaas/exporter.env\nRestart=always\nIPAddressDeny=any\nIPAddressAllow=localhost\n" + test.want
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			rules := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/configuration.sh"; host_rules | head -n 1`, root)
+			if diff := cmp.Diff("local postgres postgres_exporter peer map=exporter\n", rules); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// An extension that PostgreSQL must load at its start does not displace what
+// the owner wants loaded.
+func TestLibrariesOfExtensionsAndOwner(t *testing.T) {
+	for name, test := range map[string]struct {
+		parameters map[string]string
+		extensions []string
+		want       string
+	}{
+		"none":            {nil, []string{"pg_trgm"}, ""},
+		"an extension's":  {nil, []string{"pg_stat_statements"}, "shared_preload_libraries = 'pg_stat_statements'\n"},
+		"the owner's":     {map[string]string{"shared_preload_libraries": "auto_explain"}, nil, "shared_preload_libraries = 'auto_explain'\n"},
+		"both":            {map[string]string{"Shared_Preload_Libraries": "auto_explain"}, []string{"pg_stat_statements"}, "shared_preload_libraries = 'pg_stat_statements,auto_explain'\n"},
+		"one, said twice": {map[string]string{"shared_preload_libraries": "auto_explain, pg_stat_statements"}, []string{"pg_stat_statements"}, "shared_preload_libraries = 'auto_explain,pg_stat_statements'\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			boot(t, root, render(t, with(func(c *cloudinit.Config) { c.Parameters, c.Extensions = test.parameters, test.extensions }), nil))
+			got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; printf %s "$DBAAS_PARAMETERS"`, root)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -18,22 +18,6 @@ func bash(t *testing.T, script string, arguments ...string) string {
 	return string(out)
 }
 
-func TestSizing(t *testing.T) {
-	for name, test := range map[string]struct{ arguments, want string }{
-		"1 GiB machine, 1 GiB disk":       {"970 50 1", "shared_buffers = 242MB effective_cache_size = 727MB maintenance_work_mem = 60MB work_mem = 4MB max_wal_size = 128MB min_wal_size = 32MB random_page_cost = 1.1 "},
-		"4 GiB machine, 50 GiB disk":      {"4096 150 50", "shared_buffers = 1024MB effective_cache_size = 3072MB maintenance_work_mem = 256MB work_mem = 6MB max_wal_size = 5120MB min_wal_size = 1280MB random_page_cost = 1.1 "},
-		"64 GiB machine, 1000 GiB disk":   {"65536 1000 1000", "shared_buffers = 16384MB effective_cache_size = 49152MB maintenance_work_mem = 2048MB work_mem = 16MB max_wal_size = 8192MB min_wal_size = 2048MB random_page_cost = 1.1 "},
-		"a class of ours, 10 connections": {"512 10 1", "shared_buffers = 128MB effective_cache_size = 384MB maintenance_work_mem = 32MB work_mem = 12MB max_wal_size = 128MB min_wal_size = 32MB random_page_cost = 1.1 "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := bash(t, `. guest/sizing.sh; sizing $1 | tr '\n' ' '`, test.arguments)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestReportsAreOneLine(t *testing.T) {
 	got := bash(t, `. guest/report.sh; step=disk; say failed "$1" | head -n 5`, "a \"quoted\"\nreason\r\twith \x1b[31mcolour")
 	if diff := cmp.Diff("dbaas: step=disk state=failed reason=\"a 'quoted' reason  with [31mcolour\"\n", got); diff != "" {

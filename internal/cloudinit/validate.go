@@ -87,9 +87,15 @@ func (c Config) validateWords() error {
 }
 
 func (c Config) validateNetwork() error {
-	for _, value := range c.AllowedCIDRs {
-		if _, err := netip.ParsePrefix(value); err != nil {
-			return fmt.Errorf("allowed_cidrs: %w", err)
+	lists := map[string][]string{"allowed_cidrs": c.AllowedCIDRs}
+	if c.Monitoring != nil {
+		lists["monitoring.allowed_cidrs"] = c.Monitoring.AllowedCIDRs
+	}
+	for _, field := range slices.Sorted(maps.Keys(lists)) {
+		for _, value := range lists[field] {
+			if _, err := netip.ParsePrefix(value); err != nil {
+				return fmt.Errorf("%s: %w", field, err)
+			}
 		}
 	}
 	return nil

@@ -158,14 +158,14 @@ func (s *Store) rereadClaim(ctx context.Context, st *standing) (*corev1.Persiste
 }
 
 func (w *work) notGrown(cause error) error {
-	conditions := ""
+	var conditions strings.Builder
 	for _, c := range w.st.data.Status.Conditions {
-		conditions += fmt.Sprintf(", condition %s: %s", c.Type, c.Message)
+		fmt.Fprintf(&conditions, ", condition %s: %s", c.Type, c.Message)
 	}
 	return &FieldError{
 		Field: FieldStorage,
 		Err: fmt.Errorf("grow volume %s/%s: it asks for %d GiB and has %d GiB%s: %w",
-			w.st.key.Namespace, w.st.names.DataVolume, vm.RequestGiB(w.st.data), vm.GiB(w.st.data), conditions, cause),
+			w.st.key.Namespace, w.st.names.DataVolume, vm.RequestGiB(w.st.data), vm.GiB(w.st.data), conditions.String(), cause),
 		Advice: fmt.Sprintf("See why the storage does not grow it: kubectl -n %s describe pvc %s. The next apply goes on waiting.", w.st.key.Namespace, w.st.names.DataVolume),
 	}
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -102,7 +103,7 @@ func ownTags(all map[string]string, before model, defaults types.Map) types.Map 
 		_, wasOwn := known(before.Tags, key)
 		_, wasThere := known(before.TagsAll, key)
 		common, isDefault := known(defaults, key)
-		if wasOwn || !wasThere && !(isDefault && common == value) {
+		if wasOwn || !wasThere && (!isDefault || common != value) {
 			own[key] = value
 		}
 	}
@@ -116,9 +117,7 @@ func allTags(own, defaults types.Map) types.Map {
 	}
 	all := map[string]attr.Value{}
 	for _, tags := range []types.Map{defaults, own} {
-		for key, value := range tags.Elements() {
-			all[key] = value
-		}
+		maps.Copy(all, tags.Elements())
 	}
 	return types.MapValueMust(types.StringType, all)
 }

@@ -16,12 +16,29 @@ keys() {
   fi
   [ -s "$state/ca.key" ] || die "the instance's CA key is neither on the data disk nor in the document"
   printf '%s\n' "$DBAAS_CA_CERT" | durable "$state/ca.crt" 0644 root:root
-  if ! current; then
-    issue || die "issuing the server certificate failed: $(tail -n 1 "$run/certificate.log")"
-    say issued "$(cat "$state/certificate.names")"
+  if current; then
+    say ok
+  elif (renewal); then
+    say ok
+  else
+    # A database that serves with the old one is better than none.
+    unissued=$(cat "$run/certificate.why")
+    verified || die "$unissued"
+    touch "$run/certificate-suspect"
   fi
+}
+
+# renewal runs in a subshell: what it dies of, such as a full disk, does not end
+# a database that can serve with its present certificate.
+renewal() {
+  die() {
+    printf '%s\n' "$1" > "$run/certificate.why"
+    say warning "$1"
+    exit 1
+  }
+  issue || die "issuing the server certificate failed: $(tail -n 1 "$run/certificate.log")"
   verified || die "the server certificate does not verify against the instance's CA"
-  say ok
+  say issued "$(cat "$state/certificate.names")"
 }
 
 # names prints what the certificate must be valid for. An address that is still

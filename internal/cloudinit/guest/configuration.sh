@@ -6,7 +6,7 @@
 # good one, and then leaves PostgreSQL's own words in $refused.
 configure() {
   step=configure
-  local before wanted=$etc/conf.d/dbaas.conf rules=$etc/pg_hba.conf good=$state/good
+  local before wanted=$etc/conf.d/dbaas.conf rules=$etc/pg_hba.conf
   before=$(fingerprint)
   frame
   settings | durable "$wanted" 0644 postgres:postgres
@@ -17,24 +17,42 @@ configure() {
     return
   fi
   if try_start; then
-    install -d -m 0700 -o root -g root "$good"
-    durable "$good/dbaas.conf" 0600 root:root < "$wanted"
-    durable "$good/pg_hba.conf" 0600 root:root < "$rules"
+    remember
     say ok "memory $(memory_mib) MiB, max_connections $DBAAS_MAX_CONNECTIONS"
     return
   fi
   refused=$why
   # Not "failed": that is the last word of a boot.
   say refused "$refused"
+  fall_back
+  say restored "serving with the last good configuration"
+}
+
+# remember keeps what PostgreSQL has come up with.
+remember() {
+  install -d -m 0700 -o root -g root "$good"
+  durable "$good/dbaas.conf" 0600 root:root < "$wanted"
+  durable "$good/pg_hba.conf" 0600 root:root < "$rules"
+  owners_settings | durable "$good/owner.conf" 0600 root:root
+}
+
+# fall_back starts PostgreSQL with what it came up with before.
+fall_back() {
   { [ -s "$good/dbaas.conf" ] && [ -s "$good/pg_hba.conf" ]; } ||
     die "PostgreSQL refuses the configuration and there is no earlier one: $refused"
   durable "$wanted" 0644 postgres:postgres < "$good/dbaas.conf"
   durable "$rules" 0640 postgres:postgres < "$good/pg_hba.conf"
-  try_start || die "PostgreSQL does not start with the last good configuration either: $why"
-  say restored "serving with the last good configuration"
+  ! try_start || return 0
+  # Its sizes may be those of a machine that was larger.
+  say refused "the last good configuration: $why"
+  owners_settings() { cat "$good/owner.conf"; }
+  settings | durable "$wanted" 0644 postgres:postgres
+  try_start || die "PostgreSQL does not start with the last good configuration either: $why; and it had refused the new one: $refused"
 }
 
-fingerprint() { cat "$etc/postgresql.conf" "$etc/pg_hba.conf" "$etc/conf.d/dbaas.conf" 2> /dev/null | sha256sum; }
+fingerprint() {
+  cat "$etc/postgresql.conf" "$etc/pg_hba.conf" "$etc/pg_ident.conf" "$etc/conf.d/dbaas.conf" 2> /dev/null | sha256sum
+}
 
 frame() {
   install -d -o postgres -g postgres -m 0755 "/etc/postgresql/$DBAAS_MAJOR" "$etc" "$etc/conf.d"
@@ -42,7 +60,8 @@ frame() {
   # Converge starts PostgreSQL. The boot by itself would race the mount.
   echo manual | durable "$etc/start.conf" 0644 postgres:postgres
   echo "pg_ctl_options = ''" | durable "$etc/pg_ctl.conf" 0644 postgres:postgres
-  durable "$etc/pg_ident.conf" 0640 postgres:postgres < /dev/null
+  # Debian's exporter runs as the system's user prometheus.
+  echo 'exporter prometheus postgres_exporter' | durable "$etc/pg_ident.conf" 0640 postgres:postgres
   durable "$etc/postgresql.conf" 0644 postgres:postgres << END
 data_directory = '$data'
 hba_file = '$etc/pg_hba.conf'
@@ -59,9 +78,8 @@ settings() {
   local memory
   memory=$(memory_mib)
   echo "# Written at every boot from /etc/dbaas/bootstrap.env. Memory: $memory MiB"
-  sizing "$memory" "$DBAAS_MAX_CONNECTIONS" "$DBAAS_DATA_GIB"
-  [ -z "$DBAAS_PRELOAD" ] || echo "shared_preload_libraries = '$DBAAS_PRELOAD'"
-  printf '# The owner'\''s parameters\n%s' "$DBAAS_PARAMETERS"
+  sizing "$memory" "$(nproc)" "$DBAAS_MAX_CONNECTIONS" "$DBAAS_DATA_GIB"
+  owners_settings
   cat << END
 # The machine's
 listen_addresses = '*'
@@ -74,16 +92,20 @@ ssl_key_file = '$tls/server.key'
 END
 }
 
+owners_settings() { printf '# The owner'\''s parameters\n%s' "$DBAAS_PARAMETERS"; }
+
 # host_rules: over the network only with TLS and SCRAM.
 host_rules() {
   local range
+  [ -z "$DBAAS_MONITORING" ] || echo "local postgres postgres_exporter peer map=exporter"
   echo "local all all peer"
   for range in $DBAAS_CIDRS; do echo "hostssl all all $range scram-sha-256"; done
 }
 
 # allow_port lets postgres, which is not root, listen on a low port.
 allow_port() {
-  [ "$DBAAS_PORT" -ge 1024 ] || sysctl -q -w "net.ipv4.ip_unprivileged_port_start=$DBAAS_PORT" || true
+  [ "$DBAAS_PORT" -ge 1024 ] || sysctl -q -w "net.ipv4.ip_unprivileged_port_start=$DBAAS_PORT" ||
+    say warning "the kernel does not let PostgreSQL listen on port $DBAAS_PORT"
 }
 
 # words reads PostgreSQL's messages and prints the first that says why.
@@ -121,8 +143,10 @@ try_start() {
 # ended: the unit's job is over and no PostgreSQL runs. Debian's unit ignores
 # that the start has failed, so its state alone says nothing.
 ended() {
-  local job
+  local job pid
   job=$(systemctl show -P Job "$unit")
   [ "${job:-0}" = 0 ] || return 1
-  ! kill -0 "$(head -n 1 "$data/postmaster.pid" 2> /dev/null)" 2> /dev/null
+  # After a power cut the file may name a process of this boot that is another.
+  pid=$(head -n 1 "$data/postmaster.pid" 2> /dev/null) || return 0
+  case $(readlink "/proc/$pid/exe") in "$bin/postgres"*) return 1 ;; esac
 }

@@ -78,6 +78,15 @@ grow() {
   measure
 }
 
+# grow_online is what the disk's RESIZE event starts. Its last word is how the
+# provider sees a growth: the document of this boot names the size of before.
+grow_online() {
+  step=grow
+  mountpoint -q "$mount" || die "the data disk is not mounted"
+  grow
+  say ok "$(($(cat "$run/filesystem-bytes") / 1048576)) MiB"
+}
+
 measure() {
   dumpe2fs -h "$(readlink -f "$device")" 2> /dev/null | awk -F': *' '
     $1 == "Block count" { count = $2 } $1 == "Block size" { size = $2 }

@@ -12,11 +12,11 @@ objects() {
       printf "\\\\set verifier '%s'\n" "$(cat "$secret/verifier")"
     fi
     statements
-  } | sql postgres -v role="$DBAAS_ROLE" -v db="$DBAAS_DATABASE" > "$run/sql" 2>&1 ||
+  } | sql postgres pg_catalog -v role="$DBAAS_ROLE" -v db="$DBAAS_DATABASE" > "$run/sql" 2>&1 ||
     die "SQL: $(grep -m 1 -E 'ERROR|FATAL|error' "$run/sql")"
   [ ! -s "$secret/verifier" ] || printf '%s\n' "$applied" | durable "$state/verifier.applied" 0600 root:root
   for extension in $DBAAS_EXTENSIONS; do
-    sql "$DBAAS_DATABASE" -v extension="$extension" <<< 'CREATE EXTENSION IF NOT EXISTS :"extension";' > "$run/sql" 2>&1 ||
+    sql "$DBAAS_DATABASE" public -v extension="$extension" <<< 'CREATE EXTENSION IF NOT EXISTS :"extension";' > "$run/sql" 2>&1 ||
       die "extension $extension: $(grep -m 1 -E 'ERROR|FATAL' "$run/sql")"
   done
   say ok
@@ -31,6 +31,11 @@ SET log_min_duration_statement = -1;
 SET log_min_duration_sample = -1;
 SET log_transaction_sample_rate = 0;
 SET log_min_error_statement = 'panic';
+SET log_min_messages = 'error';
+SET debug_print_parse = off;
+SET debug_print_rewritten = off;
+SET debug_print_plan = off;
+SET auto_explain.log_min_duration = -1;
 SET track_activities = off;
 SET pg_stat_statements.track = 'none';
 SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') AS known \gset

@@ -10,12 +10,6 @@ install_packages() {
     return
   fi
   say running "PostgreSQL $DBAAS_MAJOR"
-  export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1
-  # cloud-init chooses the mirror and writes the package sources in this stage.
-  systemctl start cloud-config.service || true
-  # A power cut may have left packages half configured.
-  dpkg --configure -a || true
-  refresh
   install_agent
   installed || install_postgresql
   installed || die "postgresql-$DBAAS_MAJOR is installed but $bin/postgres is missing"
@@ -25,37 +19,63 @@ install_packages() {
 installed() { [ -x "$bin/postgres" ] && [ -x /usr/bin/pg_ctlcluster ]; }
 
 package_settings() {
-  mkdir -p /etc/postgresql-common /etc/apt/apt.conf.d
+  mkdir -p /etc/postgresql-common /etc/apt/apt.conf.d /etc/needrestart/conf.d
   # The cluster is made by converge, on the data disk.
   printf "create_main_cluster = false\nadd_include_dir = 'conf.d'\n" > /etc/postgresql-common/createcluster.conf
-  # PostgreSQL restarts when its owner restarts the machine, not at night.
+  # PostgreSQL restarts when its owner restarts the machine, not at night: neither
+  # for a version of its own nor, on Ubuntu, for one of a library.
   printf 'Unattended-Upgrade::Package-Blacklist { "postgresql"; };\n' > /etc/apt/apt.conf.d/60dbaas-postgresql
+  # shellcheck disable=SC2016 # Perl
+  echo '$nrconf{override_rc}{qr(^postgresql)} = 0;' > /etc/needrestart/conf.d/dbaas.conf
   if [ -n "$DBAAS_APT_PROXY" ]; then
-    printf 'Acquire::http::Proxy "%s";\nAcquire::https::Proxy "%s";\n' "$DBAAS_APT_PROXY" "$DBAAS_APT_PROXY" \
-      > /etc/apt/apt.conf.d/90dbaas-proxy
+    # What the image would find out by itself is worth less than what was said.
+    printf '#clear Acquire::http::Proxy-Auto-Detect;\nAcquire::http::Proxy "%s";\nAcquire::https::Proxy "%s";\n' \
+      "$DBAAS_APT_PROXY" "$DBAAS_APT_PROXY" > /etc/apt/apt.conf.d/99dbaas-proxy
   else
-    rm -f /etc/apt/apt.conf.d/90dbaas-proxy
+    rm -f /etc/apt/apt.conf.d/99dbaas-proxy
   fi
 }
 
 apt() {
-  apt-get -y -q -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-confold -o Acquire::Retries=2 \
-    -o APT::Update::Error-Mode=any "$@"
+  DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -y -q -o DPkg::Lock::Timeout=600 \
+    -o Dpkg::Options::=--force-confold -o Acquire::Retries=2 -o APT::Update::Error-Mode=any "$@" > "$run/apt" 2>&1
+}
+
+# fetch PACKAGE installs it, or ends the boot saying why not.
+fetch() {
+  sources
+  apt install --no-install-recommends "$1" || lacking "installing $1 failed: $(complaint)"
+}
+
+# sources makes apt ready, once a boot.
+sources() {
+  [ -z "${unread+read}" ] || return 0
+  # cloud-init chooses the mirror and writes the package sources in this stage.
+  systemctl start cloud-config.service || true
+  # A power cut may have left packages half configured.
+  dpkg --configure -a || true
+  refresh
 }
 
 # refresh reads the package lists: three times, since a mirror may be in the
-# middle of an update and the lists' lock may be taken. One source that fails
-# matters only if what is needed is not in the others.
+# middle of an update, and for five minutes while somebody else reads them. One
+# source that fails matters only if what is needed is not in the others.
 refresh() {
-  local attempt
+  local attempt=1 waited=0
   unread=
-  for attempt in 1 2 3; do
-    apt update > "$run/apt" 2>&1 && return
+  until apt update; do
     cat "$run/apt"
-    [ "$attempt" -eq 3 ] || sleep 5
+    if grep -q 'Could not get lock' "$run/apt" && [ "$waited" -lt 60 ]; then
+      waited=$((waited + 1))
+    elif [ "$attempt" -lt 3 ]; then
+      attempt=$((attempt + 1))
+    else
+      unread=$(complaint)
+      say warning "reading the package lists failed: $unread"
+      return
+    fi
+    sleep 5
   done
-  unread=$(complaint)
-  say warning "reading the package lists failed: $unread"
 }
 
 # lacking TEXT ends the boot, with what was wrong with the sources.
@@ -66,7 +86,7 @@ complaint() { grep -m 1 '^E: ' "$run/apt" || tail -n 1 "$run/apt"; }
 # The agent comes first: without it the machine's address stays unknown.
 install_agent() {
   [ ! -x /usr/sbin/qemu-ga ] || return 0
-  apt install --no-install-recommends qemu-guest-agent > "$run/apt" 2>&1 || lacking "installing qemu-guest-agent failed: $(complaint)"
+  fetch qemu-guest-agent
   # Its unit is started by udev when the virtio port appears, which it did before.
   udevadm trigger --subsystem-match=virtio-ports || true
   systemctl --no-block start qemu-guest-agent.service || true
@@ -74,27 +94,34 @@ install_agent() {
 
 install_postgresql() {
   local package=postgresql-$DBAAS_MAJOR
+  sources
   available "$package" || add_pgdg
   available "$package" || lacking "PostgreSQL $DBAAS_MAJOR is not to be had from the package sources of this machine"
-  apt install --no-install-recommends "$package" > "$run/apt" 2>&1 || lacking "installing $package failed: $(complaint)"
+  fetch "$package"
 }
 
 available() { apt-cache show --no-all-versions "$1" > /dev/null 2>&1; }
 
-# add_pgdg adds the PostgreSQL project's own packages, whose key and address
-# the distribution's postgresql-common knows.
+# add_pgdg adds the PostgreSQL project's own packages by the script that the
+# distribution's postgresql-common has for it, which also brings the key. Its
+# releases write two forms of source lists. The script's own "apt-get update"
+# would go to the Internet before a mirror is named, so it finds another one.
 add_pgdg() {
-  local folder=/usr/share/postgresql-common/pgdg key codename
+  local stub=$run/no-update mirror
   say running "PostgreSQL $DBAAS_MAJOR is not in the distribution; asking PGDG"
-  apt install --no-install-recommends postgresql-common ca-certificates > "$run/apt" 2>&1 ||
-    lacking "installing postgresql-common failed: $(complaint)"
-  if [ -z "$DBAAS_PGDG_MIRROR" ]; then
-    "$folder/apt.postgresql.org.sh" -y > "$run/apt" 2>&1 || say warning "adding PGDG failed: $(complaint)"
-  else
-    for key in $folder/apt.postgresql.org.asc $folder/apt.postgresql.org.gpg; do [ ! -s "$key" ] || break; done
-    [ -s "$key" ] || die "the distribution's postgresql-common has no key of PGDG"
-    codename=$(. /etc/os-release && printf %s "$VERSION_CODENAME")
-    printf 'deb [signed-by=%s] %s %s-pgdg main\n' "$key" "$DBAAS_PGDG_MIRROR" "$codename" > /etc/apt/sources.list.d/dbaas-pgdg.list
+  fetch postgresql-common
+  fetch ca-certificates
+  mkdir -p "$stub"
+  printf '#!/bin/sh\n' > "$stub/apt-get"
+  chmod 0755 "$stub/apt-get"
+  PATH=$stub:$PATH /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y <<< '' > "$run/apt" 2>&1 ||
+    say warning "adding PGDG failed: $(complaint)"
+  rm -rf "$stub"
+  if [ -n "$DBAAS_PGDG_MIRROR" ]; then
+    # shellcheck disable=SC2001 # what ${//} makes of "&" differs between versions of bash
+    mirror=$(sed 's/[&|]/\\&/g' <<< "$DBAAS_PGDG_MIRROR")
+    sed -E -i "s|https?://apt(-archive)?\.postgresql\.org/pub/repos/apt/?|$mirror|" /etc/apt/sources.list.d/pgdg.* ||
+      die "PGDG's package source cannot be pointed to its mirror"
   fi
   refresh
 }

@@ -30,20 +30,8 @@ renew() {
   fi
   rm -f "$run/certificate-suspect"
   ! current || return 0
-  (renewal) || touch "$run/certificate-suspect"
-}
-
-# renewal runs in a subshell. A full disk must end neither the watch nor the
-# readiness of a database that serves with its present certificate.
-renewal() {
   step=certificate
-  die() {
-    say warning "$1"
-    exit 1
-  }
-  issue || die "issuing the server certificate failed: $(tail -n 1 "$run/certificate.log")"
-  systemctl reload "$unit"
-  say issued "$(cat "$state/certificate.names")"
+  if (renewal); then systemctl reload "$unit"; else touch "$run/certificate-suspect"; fi
 }
 
 # verdict prints "ready HASH", or why not. It logs in nowhere: the role and the
