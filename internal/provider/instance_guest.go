@@ -35,7 +35,7 @@ func instanceGuest() map[string]schema.Attribute {
 		"dns_names": textSet(nil, elements("a DNS name", checkDNSName),
 			"Names under which clients reach the instance, for the server's certificate, so that `sslmode=verify-full` works with them. The certificate is valid for every address of the instance anyway."+restarts),
 		"ssh_public_keys": textSet(nil, elements("a public key as in authorized_keys", checkSSHKey),
-			"SSH public keys, each a line as in `authorized_keys`, that may log in to the virtual machine in an emergency."+restarts),
+			"SSH public keys, each a line as in `authorized_keys`, that may log in to the virtual machine in an emergency, as the user `dbaas`, who may use sudo."+restarts),
 		"package_source": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Where the guest finds packages at a site without Internet. Default: the distribution's own mirrors and the PostgreSQL project's. " +
