@@ -27,9 +27,9 @@ type cli struct {
 }
 
 // newCLI initializes a folder with one root module.
-func newCLI(t *testing.T, module string, environment ...string) *cli {
+func newCLI(t *testing.T, module string) *cli {
 	t.Helper()
-	c := &cli{t: t, dir: t.TempDir(), environment: append(serve(t), environment...)}
+	c := &cli{t: t, dir: t.TempDir(), environment: serve(t)}
 	c.write(module)
 	if code, out := c.run("init", "-input=false", "-no-color"); code != 0 {
 		t.Fatalf("init: %s", out)
