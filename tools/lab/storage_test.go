@@ -138,7 +138,10 @@ func removeImageMachine(t *testing.T, lab *labtest.Lab, m labtest.Machine) {
 func TestAMachineMigrates(t *testing.T) {
 	lab := labtest.Start(t, guest.Sim)
 	m := lab.Create(t, labtest.Machine{Name: labtest.Name(t), Probe: readyProbe})
-	before := labtest.Wait(t, lab, m.VMI(), "Ready", readyNow)
+	// Ready may be reported before the address is.
+	before := labtest.Wait(t, lab, m.VMI(), "Ready with an address", func(v *kubevirt.VirtualMachineInstance) bool {
+		return readyNow(v) && addressOf(v) != ""
+	})
 	migration := &kubevirt.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
 	migration.Spec.VMIName = m.Name
 	if err := lab.Admin.Client.Create(t.Context(), migration); err != nil {
