@@ -117,9 +117,14 @@ func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instan
 		}
 	}
 	if !a.spec.Running {
-		// The machine was seen available; its database is made.
-		if err := s.stopNew(ctx, a.key); err != nil {
-			return &known, err
+		// The machine was seen available; its database is made. An error would
+		// taint what holds it.
+		err := s.stopNew(ctx, a.key)
+		if errors.Is(err, errNotOwner) {
+			return nil, err
+		}
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("the instance is available, but still runs although running = false; the next apply stops it: %v", err))
 		}
 	}
 	read, err := s.Get(ctx, a.key)

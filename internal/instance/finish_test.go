@@ -1,7 +1,9 @@
 package instance
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,5 +65,38 @@ func TestFailedRedactionIsAWarning(t *testing.T) {
 	got, err = store.Update(deadline(t, time.Minute), got.Key(), wantedSpec())
 	if err != nil || got.Reason != "" {
 		t.Errorf("reason %s, error %v after finishing", got.Reason, err)
+	}
+}
+
+// What was available holds data: an error would taint it.
+func TestFailedStopOfANewInstanceIsAWarning(t *testing.T) {
+	api, store := prepared(t)
+	api.boots(t)
+	api.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch || r.URL.Path != vmPath {
+			return false
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte("Halted")) {
+			return false
+		}
+		answer(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, r.URL.Path)
+		return true
+	}
+	spec := wantedSpec()
+	spec.Running = false
+	got, err := store.Create(deadline(t, time.Minute), spec, func(*Instance) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "still runs") {
+		t.Errorf("warnings %q", got.Warnings)
+	}
+	if !got.Running {
+		t.Error("the instance is read as stopped")
 	}
 }

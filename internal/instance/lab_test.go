@@ -25,7 +25,7 @@ func labStore(t *testing.T) (*Store, *cluster.Client) {
 	t.Helper()
 	dir := os.Getenv("DBAAS_LAB_DIR")
 	if dir == "" {
-		t.Skip("needs a lab: `make lab-up`, then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/instance")
+		t.Skip("needs a lab: run `make test-acceptance`, or `make lab-up` and then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/instance")
 	}
 	connect := func(file string) *cluster.Client {
 		client, err := cluster.New(cluster.Config{Paths: []string{filepath.Join(dir, file)}}, func(string) string { return "" })

@@ -34,10 +34,13 @@ func (w *work) restore(ctx context.Context, accepted func()) error {
 	desired.Halted = !w.wanted.Running
 	desired.PasswordVersion, desired.PasswordRotation = recorded.version, recorded.rotation
 	desired.ConfigHash = w.after.hash()
-	if st.vm, err = s.buildVM(ctx, a, desired); err != nil {
+	st.vm, err = s.buildVM(ctx, a, desired)
+	if err == nil || errors.Is(err, errUnsettled) {
+		accepted()
+	}
+	if err != nil {
 		return err
 	}
-	accepted()
 	if w.wanted.Running {
 		if err := w.awaitBooted(ctx); err != nil {
 			return w.takeBack(ctx, err)

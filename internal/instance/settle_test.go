@@ -70,6 +70,42 @@ func TestUnreachableAfterThePostIsRemembered(t *testing.T) {
 	}
 }
 
+// The same for a VM that takes kept data over.
+func TestUnreachableAfterTheNewMachinesPostIsRemembered(t *testing.T) {
+	api, store := prepared(t)
+	api.boots(t)
+	spec := wantedSpec()
+	first, err := store.Create(deadline(t, time.Minute), spec, func(*Instance) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Lock()
+	delete(api.objects, vmisPath+"/pg-orders") // it would go with its VM
+	api.Unlock()
+	if _, err := store.Delete(deadline(t, time.Minute), DeleteRequest{Key: first.Key(), Intent: IntentDestroy, Retain: true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	away := 0
+	api.Lock()
+	api.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if away == 0 && (r.Method != http.MethodPost || r.URL.Path != vmsPath) {
+			return false
+		}
+		if away++; away == 5 {
+			interrupt()
+		}
+		cut(w)
+		return true
+	}
+	api.Unlock()
+	accepted := false
+	got, err := store.Create(ctx, spec, func(*Instance) { accepted = true })
+	if got == nil || !accepted || !errors.Is(err, errUnsettled) {
+		t.Errorf("remembered %t, accepted %t, error %v; the VM may stand and has to be remembered", got != nil, accepted, err)
+	}
+}
+
 func TestTheOwnerAloneSucceeds(t *testing.T) {
 	api, store := prepared(t)
 	// As soon as the VM runs another create takes the instance over.
