@@ -84,7 +84,7 @@ func TestCreateReturnsWhatTheSecretHolds(t *testing.T) {
 
 func TestImportByIdentityNeedsNoChange(t *testing.T) {
 	if filepath.Base(program()) == "tofu" {
-		t.Skip("OpenTofu has no identities")
+		t.Skip("OpenTofu has no identities; with terraform on the PATH: make test-acceptance")
 	}
 	l := useLab(t)
 	resource.Test(t, resource.TestCase{

@@ -39,7 +39,7 @@ func TestWordsAreTheReason(t *testing.T) {
 
 func TestScriptsAreClean(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
-		t.Skip("shellcheck is not installed")
+		t.Skip("shellcheck is not installed: apt-get install shellcheck, then go test -run TestScriptsAreClean ./internal/cloudinit")
 	}
 	scripts, err := filepath.Glob("guest/*.sh")
 	if err != nil || len(scripts) == 0 {

@@ -45,13 +45,13 @@ type lab struct {
 	dynamic  dynamic.Interface
 }
 
-// useLab finds the lab that the environment names. Its guests must be of one of
-// the kinds.
-func useLab(t *testing.T, variable string, kinds ...string) *lab {
+// useLab finds the lab that the environment names, whose guests are of the kind
+// that the variable stands for.
+func useLab(t *testing.T, variable, kind string) *lab {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" {
-		t.Skipf("needs a lab with guests that boot, named by %s: run `make test-guest` or `make test-vm`", variable)
+		t.Skipf("needs a lab with guests of the kind %s, whose folder %s names: make %s", kind, variable, map[string]string{"container": "test-guest", "vm": "test-vm"}[kind])
 	}
 	record, err := os.ReadFile(filepath.Join(dir, "lab.json"))
 	must(t, err)
@@ -64,8 +64,8 @@ func useLab(t *testing.T, variable string, kinds ...string) *lab {
 	program, err := filepath.Abs("../../bin/lab")
 	must(t, err)
 	l := &lab{dir: dir, program: program, guest: parts.Guest, network: parts.Network, packages: parts.Ports["packages"]}
-	if !strings.Contains(strings.Join(kinds, " "), l.guest) {
-		t.Skipf("the lab's guests are %s, and this test is for %s", l.guest, strings.Join(kinds, " or "))
+	if l.guest != kind {
+		t.Fatalf("%s names a lab whose guests are of the kind %s, not %s", variable, l.guest, kind)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
 	must(t, err)

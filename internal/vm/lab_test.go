@@ -48,7 +48,7 @@ func openLab(t *testing.T) *lab {
 	t.Helper()
 	dir := os.Getenv("DBAAS_LAB_DIR")
 	if dir == "" {
-		t.Skip("no lab: start one with `make lab-up` and set DBAAS_LAB_DIR to its folder")
+		t.Skip("needs a lab: `make lab-up`, then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/vm")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "tenant.kubeconfig"))
 	if err != nil {

@@ -21,7 +21,7 @@ func TestLabMisfortunes(t *testing.T) {
 		want        vm.State
 	}{
 		"unschedulable": {"unschedulable", "0/2 nodes are available: 2 Insufficient memory.", "02:5b:9f:00:12:01", vm.State{Status: "failed", Reason: "Unschedulable", Hopeless: true}},
-		"crash-loop":    {"crash-loop", "500ms", "02:5b:9f:00:12:02", vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
+		"crash-loop":    {"crash-loop", "true", "02:5b:9f:00:12:02", vm.State{Status: "failed", Reason: "CrashLoop", Hopeless: true}},
 		"claim-pending": {"claim-pending", "no space left", "02:5b:9f:00:12:03", vm.State{Status: "failed", Reason: "ClaimPending", Hopeless: true}},
 		"never-ready":   {"never-ready", "true", "02:5b:9f:00:12:04", vm.State{Status: "creating", Reason: "ConfiguringDatabase"}},
 		"no-agent":      {"no-agent", "true", "02:5b:9f:00:12:05", vm.State{Status: "creating", Reason: "Booting"}},

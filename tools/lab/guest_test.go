@@ -17,7 +17,7 @@ func TestContainerBootsTheVMsSecret(t *testing.T) { bootsSecret(t, guest.Contain
 
 func TestVMBootsTheVMsSecret(t *testing.T) {
 	if os.Getenv("LAB_TEST_VM") == "" {
-		t.Skip("a virtual machine boots for minutes without KVM: LAB_TEST_VM=1 go test . -run TestVMBootsTheVMsSecret")
+		t.Skip("a virtual machine boots for minutes without KVM: make test-vm, or in tools/lab LAB_TEST_VM=1 go test -vet=off -timeout 40m -run TestVMBootsTheVMsSecret .")
 	}
 	bootsSecret(t, guest.VM)
 }

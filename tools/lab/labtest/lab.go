@@ -98,7 +98,7 @@ func Main(m *testing.M) {
 func Start(t testing.TB, kind guest.Kind) *Lab {
 	t.Helper()
 	if kind != guest.Sim && os.Geteuid() != 0 {
-		t.Skipf("a lab with guests of the kind %s needs root", kind)
+		t.Skipf("a lab with guests of the kind %s needs root: make test-lab as root", kind)
 	}
 	started.Lock()
 	defer started.Unlock()

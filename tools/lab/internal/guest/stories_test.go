@@ -81,10 +81,10 @@ func open(ctx context.Context, kind guest.Kind, o guest.Options) (guest.Backend,
 func require(t *testing.T, kind guest.Kind) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a guest needs root (mounts, links, loop devices): run as root")
+		t.Skip("a guest needs root (mounts, links, loop devices): in tools/lab, as root: go test ./internal/guest")
 	}
 	if kind == guest.VM && os.Getenv("LAB_TEST_VM") == "" {
-		t.Skip("a virtual machine boots for minutes without KVM: LAB_TEST_VM=1 go test ./internal/guest/ -run VM")
+		t.Skip("a virtual machine boots for minutes without KVM: make test-vm, or in tools/lab LAB_TEST_VM=1 go test -timeout 60m -run VM ./internal/guest")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestLabsThatStartTogetherClaimDifferentNetworks(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("claiming a network makes a bridge, which needs root: run as root")
+		t.Skip("claiming a network makes a bridge, which needs root: in tools/lab, as root: go test ./internal/guest/network")
 	}
 	const labs = 8
 	numbers := make([]int, labs)
