@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -171,4 +172,16 @@ func (l *lab) tell(method, path string, body []byte) []byte {
 		l.t.Fatalf("%s %s of the fault proxy: %s: %s", method, path, resp.Status, answer)
 	}
 	return answer
+}
+
+// tool runs a command of the lab.
+func (l *lab) tool(arguments ...string) {
+	l.t.Helper()
+	program, err := filepath.Abs("../../bin/lab")
+	must(l.t, err)
+	all := append([]string{arguments[0], "-dir", l.dir}, arguments[1:]...)
+	out, err := exec.CommandContext(l.t.Context(), program, all...).CombinedOutput()
+	if err != nil {
+		l.t.Fatalf("lab %s: %v: %s", strings.Join(all, " "), err, out)
+	}
 }

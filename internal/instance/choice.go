@@ -56,7 +56,7 @@ func described(i *harvesterv1.VirtualMachineImage) string {
 
 // readyImage is assessImage, and tells which images could be used instead of
 // one that cannot be.
-func (s *Store) readyImage(ctx context.Context, found *harvesterv1.VirtualMachineImage) (image, error) {
+func (s *Store) readyImage(ctx context.Context, found *harvesterv1.VirtualMachineImage) (Image, error) {
 	ready, err := assessImage(found)
 	field, isField := errors.AsType[*FieldError](err)
 	if !isField {
@@ -64,7 +64,7 @@ func (s *Store) readyImage(ctx context.Context, found *harvesterv1.VirtualMachin
 	}
 	list, listErr := s.client.Images(found.Namespace).List(ctx, metav1.ListOptions{})
 	if listErr != nil {
-		return image{}, err // what is wrong with the image matters more
+		return Image{}, err // what is wrong with the image matters more
 	}
 	var usable []string
 	for i := range list.Items {
@@ -78,5 +78,5 @@ func (s *Store) readyImage(ctx context.Context, found *harvesterv1.VirtualMachin
 		instead = fmt.Sprintf("In namespace %s these can be used: %s.", found.Namespace, strings.Join(usable, ", "))
 	}
 	field.Advice = paragraphs(field.Advice, instead)
-	return image{}, field
+	return Image{}, field
 }

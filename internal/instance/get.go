@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/pki"
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
@@ -29,43 +28,44 @@ func (s *Store) Get(ctx context.Context, key Key) (*Instance, error) {
 	return i, nil
 }
 
-// examine reads what stands and judges it, in two concurrent rounds at most.
-// The pods, of which only an instance that is not available has anything to
-// tell, are listed in the first: without their names there is no second one.
+// examine reads what stands and judges it: five requests in one concurrent
+// round for an instance that is where it is meant to be. A second round is for
+// what only other instances have to tell: why they are not available, the
+// disks that another name was given, and whether the DBaaS operator knows of
+// what is not this provider's beyond doubt.
 func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, error) {
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
-	var pods []corev1.Pod
 	first, fctx := errgroup.WithContext(ctx)
-	first.Go(func() error { return s.standNamed(fctx, st) })
-	first.Go(func() error {
-		pods = s.pods(fctx, key)
-		return nil
-	})
+	s.standNamed(fctx, first, st)
 	if err := first.Wait(); err != nil {
 		return nil, vm.State{}, err
 	}
 	if st.gone(key) {
 		return nil, vm.State{}, wrap(ErrNotFound, "get instance %s", key)
 	}
-	if st.strange() {
-		return nil, vm.State{}, st.stranger("get", "virtual machine", st.names.VM)
-	}
-	data, os := st.takeDiskNames()
-	state := vm.Assess(st.observed())
-	var said testimony
+	data, _ := st.takeDiskNames()
 	second, sctx := errgroup.WithContext(ctx)
-	second.Go(func() error { return s.standDisks(sctx, st, data, os) })
-	if st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
+	s.standDisks(sctx, second, st, data, false)
+	if st.vm == nil || !vm.Ours(st.vm, key.Name) {
+		second.Go(func() error { return s.standBeside(sctx, st) })
+	}
+	var closer vm.Observed
+	seen := st.observed()
+	seen.DataClaimMissing = seen.DataClaimMissing && !data // or it has another name
+	if state := vm.Assess(seen); st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
 		second.Go(func() error {
-			said = s.listen(sctx, st, pods)
+			s.lookCloser(sctx, st, &closer)
 			return nil
 		})
 	}
 	if err := second.Wait(); err != nil {
 		return nil, vm.State{}, err
 	}
-	seen := st.observed()
-	seen.Events, seen.Console, seen.ConsoleUnread = said.events, said.console, said.consoleUnread
+	if st.strange() {
+		return nil, vm.State{}, st.stranger("get", "virtual machine", st.names.VM)
+	}
+	seen = st.observed()
+	seen.OSClaim, seen.Events, seen.Console, seen.ConsoleUnread = closer.OSClaim, closer.Events, closer.Console, closer.ConsoleUnread
 	return st, vm.Assess(seen), nil
 }
 

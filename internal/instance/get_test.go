@@ -43,7 +43,7 @@ func inRounds(sizes ...int) func(*http.Request) {
 	}
 }
 
-func TestReadTakesTwoRoundsAtMost(t *testing.T) {
+func TestReadOfWhatIsNotAvailable(t *testing.T) {
 	spec := wantedSpec()
 	secret, held := settled(t, spec)
 	running := &kubevirtv1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "pg-orders"}}
@@ -58,11 +58,11 @@ func TestReadTakesTwoRoundsAtMost(t *testing.T) {
 	}
 	for story, test := range map[string]struct {
 		machine *kubevirtv1.VirtualMachine
-		second  int
+		rounds  []int
 	}{
-		// Four lists of events (VM, two claims, pod) and the console.
-		"not available":      {machineOf(t, spec, held), 5},
-		"disks named anyhow": {foreignDisks, 7},
+		// The claims and the pods; then the events of VM, claims and pod, and the console.
+		"not available":      {machineOf(t, spec, held), []int{5, 3, 5}},
+		"disks named anyhow": {foreignDisks, []int{5, 4, 5}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			api, store := newAPIServer(t)
@@ -70,8 +70,7 @@ func TestReadTakesTwoRoundsAtMost(t *testing.T) {
 			api.add(t, "/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines", test.machine)
 			api.add(t, "/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances", running)
 			api.add(t, "/api/v1/namespaces/tenant/pods", launcher)
-			// VM, VMI, two Secrets, two claims, the operator's object and the pods.
-			api.arrive = inRounds(8, test.second)
+			api.arrive = inRounds(test.rounds...)
 			got, err := store.Get(deadline(t, 20*time.Second), spec.Key())
 			if err != nil {
 				t.Fatal(err)
@@ -79,8 +78,42 @@ func TestReadTakesTwoRoundsAtMost(t *testing.T) {
 			if got.Status != string(vm.StatusCreating) {
 				t.Errorf("status %s (%s)", got.Status, got.Reason)
 			}
-			if sent := len(api.served); sent != 8+test.second {
-				t.Errorf("%d requests, want %d: %v", sent, 8+test.second, api.served)
+			want := 0
+			for _, size := range test.rounds {
+				want += size
+			}
+			if sent := len(api.served); sent != want {
+				t.Errorf("%d requests, want %d: %v", sent, want, api.served)
+			}
+		})
+	}
+}
+
+// What is where it is meant to be costs five requests, all at once.
+func TestReadOfAnUnchangedInstanceIsOneRound(t *testing.T) {
+	api, store, made := served(t)
+	for _, status := range []vm.Status{vm.StatusAvailable, vm.StatusStopped} {
+		t.Run(string(status), func(t *testing.T) {
+			if status == vm.StatusStopped {
+				stopped := made.Spec
+				stopped.Running = false
+				if _, err := store.Update(deadline(t, time.Minute), made.Key(), stopped); err != nil {
+					t.Fatal(err)
+				}
+			}
+			api.Lock()
+			api.served, api.arrive = nil, inRounds(5)
+			api.Unlock()
+			defer func() { api.arrive = nil }()
+			got, err := store.Get(deadline(t, 20*time.Second), made.Key())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Status != string(status) || got.Reason != "" {
+				t.Errorf("status %s (%s)", got.Status, got.Reason)
+			}
+			if len(api.served) != 5 {
+				t.Errorf("requests: %v", api.served)
 			}
 		})
 	}

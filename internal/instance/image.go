@@ -25,12 +25,31 @@ var (
 	errImageImporting = errors.New("image is still importing")
 )
 
-// image is a VirtualMachineImage that is ready to be cloned.
-type image struct {
+// Image is a VirtualMachineImage that is ready to be cloned.
+type Image struct {
 	ID           string // ns/object name
+	DisplayName  string
 	StorageClass string
+	VirtualSize  int64 // in bytes
 	DiskGiB      int64 // size of an OS disk made from it
 	CDI          bool
+}
+
+// Image returns the one image that the reference names, as os_image does. One
+// that is still importing is an error.
+func (s *Store) Image(ctx context.Context, ref string) (*Image, error) {
+	found, err := s.findImage(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := s.readyImage(ctx, found)
+	if errors.Is(err, errImageImporting) {
+		err = &FieldError{Field: FieldImage, Err: err, Advice: "Wait for the import, and plan again."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ready, nil
 }
 
 // imageRef is an os_image: a namespace, and what names the image in it, its
@@ -97,13 +116,13 @@ func imageAccess(err error) error {
 
 // assessImage says whether an image can be used. errImageImporting is in the
 // chain when it may be later.
-func assessImage(i *harvesterv1.VirtualMachineImage) (image, error) {
+func assessImage(i *harvesterv1.VirtualMachineImage) (Image, error) {
 	id := i.Namespace + "/" + i.Name
 	if i.DeletionTimestamp != nil {
-		return image{}, &FieldError{Field: FieldImage, Err: fmt.Errorf("use image %s: it is being deleted", id)}
+		return Image{}, &FieldError{Field: FieldImage, Err: fmt.Errorf("use image %s: it is being deleted", id)}
 	}
 	if c := imageCondition(i, string(harvesterv1.ImageRetryLimitExceeded)); c.Status == corev1.ConditionTrue {
-		return image{}, &FieldError{
+		return Image{}, &FieldError{
 			Field:  FieldImage,
 			Err:    fmt.Errorf("use image %s: its import failed: %s", id, imageTrouble(i, c)),
 			Advice: "Correct the image in Harvester, or name another one.",
@@ -111,14 +130,16 @@ func assessImage(i *harvesterv1.VirtualMachineImage) (image, error) {
 	}
 	imported := imageCondition(i, string(harvesterv1.ImageImported))
 	if imported.Status != corev1.ConditionTrue {
-		return image{}, fmt.Errorf("use image %s: %w (%d %%)", id, errImageImporting, i.Status.Progress)
+		return Image{}, fmt.Errorf("use image %s: %w (%d %%)", id, errImageImporting, i.Status.Progress)
 	}
 	// The class's name follows no rule one could rely on: Harvester says it.
 	if i.Status.StorageClassName == "" {
-		return image{}, fmt.Errorf("use image %s: %w (it has no storage class yet)", id, errImageImporting)
+		return Image{}, fmt.Errorf("use image %s: %w (it has no storage class yet)", id, errImageImporting)
 	}
-	return image{
+	return Image{
 		ID:           id,
+		DisplayName:  i.Spec.DisplayName,
+		VirtualSize:  i.Status.VirtualSize,
 		StorageClass: i.Status.StorageClassName,
 		DiskGiB:      max(minimumOSDiskGiB, gibibytes(i.Status.VirtualSize)),
 		CDI:          i.Spec.Backend == harvesterv1.VMIBackendCDI,
@@ -151,12 +172,12 @@ func imageCondition(i *harvesterv1.VirtualMachineImage, kind string) harvesterv1
 
 // awaitImage finds the image and waits, within the context's deadline, until
 // it has been imported.
-func (s *Store) awaitImage(ctx context.Context, ref string) (image, error) {
+func (s *Store) awaitImage(ctx context.Context, ref string) (Image, error) {
 	last := ""
 	for {
 		found, err := s.findImage(ctx, ref)
 		if err != nil {
-			return image{}, err
+			return Image{}, err
 		}
 		ready, err := s.readyImage(ctx, found)
 		if !errors.Is(err, errImageImporting) {
@@ -167,7 +188,7 @@ func (s *Store) awaitImage(ctx context.Context, ref string) (image, error) {
 			s.report(ctx, last)
 		}
 		if pauseErr := pause(ctx, s.pace.poll); pauseErr != nil {
-			return image{}, &FieldError{
+			return Image{}, &FieldError{
 				Field:  FieldImage,
 				Err:    fmt.Errorf("wait for image: %s: %w", last, pauseErr),
 				Advice: "Wait for the import, or allow more time with timeouts.create.",

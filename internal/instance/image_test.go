@@ -74,12 +74,12 @@ func TestImageReadiness(t *testing.T) {
 	retrying := is(harvesterv1.Condition{Type: harvesterv1.ImageImported, Status: corev1.ConditionFalse, Message: "connection refused"})
 	for story, test := range map[string]struct {
 		image     harvesterv1.VirtualMachineImage
-		want      image
+		want      Image
 		err       string
 		importing bool
 	}{
-		"ready":             {image: ready, want: image{ID: "default/debian-12", StorageClass: "lh-x", DiskGiB: 20}},
-		"large":             {image: large, want: image{ID: "default/debian-12", StorageClass: "lh-x", DiskGiB: 21, CDI: true}},
+		"ready":             {image: ready, want: Image{ID: "default/debian-12", DisplayName: "Debian", StorageClass: "lh-x", VirtualSize: 3 << 30, DiskGiB: 20}},
+		"large":             {image: large, want: Image{ID: "default/debian-12", DisplayName: "Debian", StorageClass: "lh-x", VirtualSize: 20<<30 + 1, DiskGiB: 21, CDI: true}},
 		"being deleted":     {image: going, err: "it is being deleted"},
 		"downloading":       {image: downloading, err: "42 %", importing: true},
 		"without class":     {image: is(imported), err: "no storage class yet", importing: true},

@@ -201,3 +201,10 @@ func New(client *cluster.Client, o Options) *Store {
 		settle:   10 * time.Second,
 	}}
 }
+
+// Reporting is the same store, which tells its steps to another listener.
+func (s *Store) Reporting(report func(ctx context.Context, message string)) *Store {
+	other := *s
+	other.report = report
+	return &other
+}

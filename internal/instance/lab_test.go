@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -202,41 +201,6 @@ func expectForeignFieldsKept(t *testing.T, store *Store, admin *cluster.Client, 
 	}
 	if diff := cmp.Diff(before.Annotations, after.Annotations); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestLabOfManyCreatesOneSucceeds(t *testing.T) {
-	store, admin := labStore(t)
-	spec := labSpec(t)
-	destroy(t, store, spec)
-	var mutex sync.Mutex
-	var winners []*Instance
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			got, err := store.Create(deadline(t, 5*time.Minute), spec, func(*Instance) {})
-			mutex.Lock()
-			defer mutex.Unlock()
-			if err == nil {
-				winners = append(winners, got)
-			} else if got != nil {
-				t.Errorf("a loser keeps an instance: %v", err)
-			}
-		})
-	}
-	group.Wait()
-	if len(winners) != 1 {
-		t.Fatalf("%d creates succeeded, want one", len(winners))
-	}
-	stands, err := store.Get(deadline(t, time.Minute), winners[0].Key())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stands.OwnerID != winners[0].OwnerID || stands.MasterPassword != winners[0].MasterPassword || stands.CACertPEM != winners[0].CACertPEM {
-		t.Error("what stands is not the winner's")
-	}
-	if found := remains(t, admin, spec); len(found) != 5 {
-		t.Errorf("stands: %v; want one VM, two claims, two Secrets", found)
 	}
 }
 

@@ -22,7 +22,6 @@ const consoleLines = 200
 // claims as they are now, the events about it, and what the guest says on its
 // console. It is best effort: what cannot be read is left as it was.
 func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed) {
-	pods := s.pods(ctx, st.key)
 	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
 	var group errgroup.Group
 	group.Go(func() error {
@@ -38,7 +37,7 @@ func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed)
 		return nil
 	})
 	group.Go(func() error {
-		said := s.listen(ctx, st, pods)
+		said := s.listen(ctx, st, s.pods(ctx, st.key))
 		seen.Events, seen.Console, seen.ConsoleUnread = said.events, said.console, said.consoleUnread
 		return nil
 	})

@@ -27,7 +27,7 @@ var errAbsent = errors.New("it does not exist")
 
 // premises are what an instance is made from and what was found out about it.
 type premises struct {
-	image image
+	image Image
 	modes []corev1.PersistentVolumeAccessMode
 }
 

@@ -82,7 +82,7 @@ func (w *work) restoredPremises(ctx context.Context) (premises, error) {
 		p.modes = modes
 		return p, err
 	}
-	kept := image{ID: w.st.os.Annotations[vm.AnnotationImageID], DiskGiB: vm.RequestGiB(w.st.os)}
+	kept := Image{ID: w.st.os.Annotations[vm.AnnotationImageID], DiskGiB: vm.RequestGiB(w.st.os)}
 	if w.st.os.Spec.StorageClassName != nil {
 		kept.StorageClass = *w.st.os.Spec.StorageClassName
 	}

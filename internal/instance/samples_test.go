@@ -53,7 +53,7 @@ func ascentOf(spec Spec, held credentials) ascent {
 	return ascent{
 		spec: spec, key: key,
 		stands:   &standing{key: key, names: vm.NamesOf(spec.Name), held: held},
-		premises: premises{image: image{ID: "default/debian-12", StorageClass: "lh-debian", DiskGiB: 20}},
+		premises: premises{image: Image{ID: "default/debian-12", StorageClass: "lh-debian", DiskGiB: 20}},
 	}
 }
 

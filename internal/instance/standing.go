@@ -46,48 +46,53 @@ type standing struct {
 // where the VM's disks do not have our names.
 func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
-	if err := s.standNamed(ctx, st); err != nil {
+	group, gctx := errgroup.WithContext(ctx)
+	s.standNamed(gctx, group, st)
+	group.Go(func() error { return s.standBeside(gctx, st) })
+	group.Go(func() (err error) {
+		st.os, err = s.getClaim(gctx, key.Namespace, st.names.OSVolume)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	data, os := st.takeDiskNames()
-	return st, s.standDisks(ctx, st, data, os)
+	group, gctx = errgroup.WithContext(ctx)
+	s.standDisks(gctx, group, st, data, os)
+	return st, group.Wait()
 }
 
-// standNamed reads what has the names that the provider gives.
-func (s *Store) standNamed(ctx context.Context, st *standing) error {
+// standNamed reads, by the names that the provider gives, what an instance's
+// attributes are made of.
+func (s *Store) standNamed(ctx context.Context, group *errgroup.Group, st *standing) {
 	key := st.key
 	secrets := s.client.Kube.CoreV1().Secrets(key.Namespace)
-	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(key.Namespace)
-	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		st.vm, err = s.getVM(gctx, key.Namespace, st.names.VM)
+		st.vm, err = s.getVM(ctx, key.Namespace, st.names.VM)
 		return err
 	})
 	group.Go(func() (err error) {
-		st.vmi, err = find(gctx, s, query{"vmi", key.Namespace, st.names.VM}, s.client.VirtualMachines.VirtualMachineInstances(key.Namespace).Get)
+		st.vmi, err = find(ctx, s, query{"vmi", key.Namespace, st.names.VM}, s.client.VirtualMachines.VirtualMachineInstances(key.Namespace).Get)
 		return err
 	})
 	group.Go(func() (err error) {
-		st.credentials, err = find(gctx, s, query{"secret", key.Namespace, st.names.Credentials}, secrets.Get)
+		st.credentials, err = find(ctx, s, query{"secret", key.Namespace, st.names.Credentials}, secrets.Get)
 		return err
 	})
 	group.Go(func() (err error) {
-		st.cloudInit, err = find(gctx, s, query{"secret", key.Namespace, st.names.CloudInit}, secrets.Get)
+		st.cloudInit, err = find(ctx, s, query{"secret", key.Namespace, st.names.CloudInit}, secrets.Get)
 		return err
 	})
 	group.Go(func() (err error) {
-		st.data, err = find(gctx, s, query{"claim", key.Namespace, st.names.DataVolume}, claims.Get)
+		st.data, err = s.getClaim(ctx, key.Namespace, st.names.DataVolume)
 		return err
 	})
-	group.Go(func() (err error) {
-		st.os, err = find(gctx, s, query{"claim", key.Namespace, st.names.OSVolume}, claims.Get)
-		return err
-	})
-	group.Go(func() (err error) {
-		st.operator, err = s.operatorInstance(gctx, key)
-		return err
-	})
-	return group.Wait()
+}
+
+// standBeside reads whether the DBaaS operator has an instance of this name.
+func (s *Store) standBeside(ctx context.Context, st *standing) (err error) {
+	st.operator, err = s.operatorInstance(ctx, st.key)
+	return err
 }
 
 // takeDiskNames goes by the VM for the names of its disks, and says which of
@@ -107,22 +112,19 @@ func (st *standing) takeDiskNames() (data, os bool) {
 }
 
 // standDisks reads the claims of a VM that names them otherwise.
-func (s *Store) standDisks(ctx context.Context, st *standing, data, os bool) error {
-	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
-	group, ctx := errgroup.WithContext(ctx)
+func (s *Store) standDisks(ctx context.Context, group *errgroup.Group, st *standing, data, os bool) {
 	if data {
 		group.Go(func() (err error) {
-			st.data, err = find(ctx, s, query{"claim", st.key.Namespace, st.names.DataVolume}, claims.Get)
+			st.data, err = s.getClaim(ctx, st.key.Namespace, st.names.DataVolume)
 			return err
 		})
 	}
 	if os {
 		group.Go(func() (err error) {
-			st.os, err = find(ctx, s, query{"claim", st.key.Namespace, st.names.OSVolume}, claims.Get)
+			st.os, err = s.getClaim(ctx, st.key.Namespace, st.names.OSVolume)
 			return err
 		})
 	}
-	return group.Wait()
 }
 
 // query names one object to read.
@@ -142,6 +144,10 @@ func find[T any](ctx context.Context, s *Store, q query, get func(context.Contex
 
 func (s *Store) getVM(ctx context.Context, namespace, name string) (*kubevirtv1.VirtualMachine, error) {
 	return find(ctx, s, query{"vm", namespace, name}, s.client.VirtualMachines.VirtualMachines(namespace).Get)
+}
+
+func (s *Store) getClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	return find(ctx, s, query{"claim", namespace, name}, s.client.Kube.CoreV1().PersistentVolumeClaims(namespace).Get)
 }
 
 // operatorInstance says whether the DBaaS operator has an instance of this

@@ -99,18 +99,10 @@ func (r *credentialsEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 func (r *credentialsEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
 	var m credentialsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || !r.located(&resp.Diagnostics) {
 		return
 	}
-	if r.store == nil {
-		resp.Diagnostics.AddError("Provider is not configured",
-			"The provider block has values that are still unknown, so there is no cluster to read from.\n\nApply what they depend on first, with -target.")
-		return
-	}
-	key := instance.Key{Namespace: m.Namespace.ValueString(), Name: m.Name.ValueString()}
-	if key.Namespace == "" {
-		key.Namespace = r.namespace
-	}
+	key := r.place(m.Namespace, m.Name)
 	if id := m.ID.ValueString(); id != "" {
 		key.Namespace, key.Name, _ = strings.Cut(id, "/")
 	}

@@ -7,13 +7,16 @@ import (
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/providervalidator"
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/class"
 	"github.com/wso2/terraform-provider-dbaas/internal/cluster"
@@ -74,7 +77,7 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 	}
 	back := new(backend)
 	back.tags = config.DefaultTags
-	resp.ResourceData, resp.EphemeralResourceData = back, back
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = back, back, back, back
 
 	if wholly(config.InstanceClasses) {
 		classes, err := config.classes(ctx)
@@ -95,7 +98,9 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 		return
 	}
 	back.namespace = client.Namespace
-	back.store = instance.New(client, instance.Options{})
+	back.store = instance.New(client, instance.Options{
+		Report: func(ctx context.Context, message string) { tflog.Info(ctx, message) },
+	})
 }
 
 // Resources lists the resources.
@@ -114,4 +119,30 @@ func (p *dbaas) Functions(context.Context) []func() function.Function {
 }
 
 // DataSources lists the data sources.
-func (p *dbaas) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *dbaas) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{newInstanceData, newInstancesData, newClassesData, newImageData}
+}
+
+// Actions lists the actions.
+func (p *dbaas) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{newRestartAction}
+}
+
+// located says whether there is a cluster to read from.
+func (b *backend) located(diags *diag.Diagnostics) bool {
+	if b.store == nil {
+		diags.AddError("Provider is not configured",
+			"The provider block has values that are still unknown, so there is no cluster to read from.\n\nApply what they depend on first, with -target.")
+	}
+	return b.store != nil
+}
+
+// place is an instance's key by its two arguments; the namespace is the
+// provider's where none is given.
+func (b *backend) place(namespace, name types.String) instance.Key {
+	key := instance.Key{Namespace: namespace.ValueString(), Name: name.ValueString()}
+	if key.Namespace == "" {
+		key.Namespace = b.namespace
+	}
+	return key
+}

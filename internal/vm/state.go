@@ -25,6 +25,14 @@ const (
 	StatusDeleting  Status = "deleting"
 )
 
+// Statuses are all that an instance can have.
+func Statuses() []Status {
+	return []Status{
+		StatusCreating, StatusAvailable, StatusModifying, StatusStopping, StatusStopped, StatusStarting,
+		StatusDegraded, StatusFailed, StatusDeleting,
+	}
+}
+
 // A Reason says why a Status is what it is. The empty reason means that there
 // is nothing to say.
 type Reason string
