@@ -41,7 +41,7 @@ func newProcessCLI(t *testing.T, module string, environment ...string) *cli {
 	must(t, os.WriteFile(settings, fmt.Appendf(nil, "provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n",
 		address("wso2/dbaas"), filepath.Dir(program)), 0o600))
 	c.environment = append([]string{"TF_CLI_CONFIG_FILE=" + settings, "TF_LOG=trace", "TF_LOG_PATH=" + filepath.Join(c.dir, "trace.log")}, environment...)
-	c.write("terraform {\n  required_providers {\n    dbaas = { source = \"wso2/dbaas\" }\n  }\n}\n\n" + module)
+	c.write(module)
 	return c
 }
 
@@ -209,7 +209,7 @@ func TestCanary(t *testing.T) {
 			l.t = t
 			salts := l.verifiers("canary")
 			variables := "\nvariable \"first\" {\n  type      = string\n  ephemeral = true\n}\n\nvariable \"second\" {\n  type      = string\n  ephemeral = true\n}\n"
-			c := newProcessCLI(t, l.config("canary", test.create)+variables, "TF_VAR_first="+first, "TF_VAR_second="+second)
+			c := newProcessCLI(t, l.module("canary", test.create)+variables, "TF_VAR_first="+first, "TF_VAR_second="+second)
 			var printed strings.Builder
 			var passwords []string
 			steps := func() {
@@ -221,7 +221,7 @@ func TestCanary(t *testing.T) {
 			}
 			steps()
 			seen := l.objects("pg-canary-credentials")
-			module := "terraform {\n  required_providers {\n    dbaas = { source = \"wso2/dbaas\" }\n  }\n}\n\n" + l.config("canary", test.rotate) + variables
+			module := l.module("canary", test.rotate) + variables
 			c.write(module)
 			steps()
 			for place, content := range l.objects("pg-canary-credentials") {

@@ -40,6 +40,7 @@ func TestOfManyCreatesOneSucceeds(t *testing.T) {
 	}
 	var mutex sync.Mutex
 	var winners []*instance.Instance
+	reasons := map[string]int{} // why the others did not
 	var group sync.WaitGroup
 	for range creates {
 		store := l.store() // each is a Terraform of its own
@@ -49,6 +50,9 @@ func TestOfManyCreatesOneSucceeds(t *testing.T) {
 			got, err := store.Create(ctx, spec, func(*instance.Instance) {})
 			mutex.Lock()
 			defer mutex.Unlock()
+			if err != nil {
+				reasons[err.Error()]++
+			}
 			switch {
 			case err == nil:
 				winners = append(winners, got)
@@ -61,7 +65,7 @@ func TestOfManyCreatesOneSucceeds(t *testing.T) {
 	}
 	group.Wait()
 	if len(winners) != 1 {
-		t.Errorf("%d creates succeeded, want one", len(winners))
+		t.Errorf("%d creates succeeded, want one; the others: %v", len(winners), reasons)
 	}
 	must(t, l.postedOnce())
 	if stands := l.uids("contested"); len(stands) != 6 {
@@ -81,4 +85,3 @@ func TestOfManyCreatesOneSucceeds(t *testing.T) {
 	must(t, err)
 	must(t, l.nothingLeft("contested")(nil))
 }
-

@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// required names the provider's source, for what the testing framework does not run.
+const required = "terraform {\n  required_providers {\n    dbaas = {\n      source = \"wso2/dbaas\"\n    }\n  }\n}\n\n"
+
 // uids are those of an instance's lasting objects.
 func (l *lab) uids(name string) map[string]string {
 	l.t.Helper()
@@ -86,5 +89,5 @@ func TestUntaintedInstanceIsResumed(t *testing.T) {
 
 // module is a root module that says where the provider comes from.
 func (l *lab) module(name string, arguments args) string {
-	return "terraform {\n  required_providers {\n    dbaas = {\n      source = \"wso2/dbaas\"\n    }\n  }\n}\n\n" + l.config(name, maps.Clone(arguments))
+	return required + l.config(name, maps.Clone(arguments))
 }

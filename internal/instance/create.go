@@ -199,8 +199,7 @@ func (s *Store) ensureVM(ctx context.Context, a ascent) (*kubevirtv1.VirtualMach
 		}
 		return s.buildVM(ctx, a, a.desired())
 	}
-	// Read once more after the claim: it may have become available, and then it
-	// belongs to the create that waited for it.
+	// Read once more after the claim: it may be another by now.
 	again, err := s.getVM(ctx, a.spec.Namespace, a.stands.names.VM)
 	if err != nil {
 		return nil, err
@@ -223,16 +222,15 @@ func (s *Store) buildVM(ctx context.Context, a ascent, desired vm.Desired) (*kub
 	return s.postVM(ctx, a, manifest)
 }
 
-// accept checks that a VM that stands is the one that this create continues.
+// accept checks that a VM that stands is the one that this create continues. It
+// may have become available since this create looked first: but whoever marked
+// it so cannot finish its Secret any more, which was claimed since, and stops.
 func (a ascent) accept(found *kubevirtv1.VirtualMachine) error {
 	if !vm.Ours(found, a.key.Name) || found.Annotations[vm.AnnotationInstanceID] != a.key.InstanceID {
 		return a.stands.stranger("create", "virtual machine", found.Name)
 	}
 	if a.restored {
 		return nil
-	}
-	if vm.EverAvailable(found) {
-		return exists(a.key)
 	}
 	stands := *a.stands
 	stands.vm = found

@@ -158,3 +158,29 @@ func TestWaitEndsWithWhatWasLastSeen(t *testing.T) {
 		t.Error("the instance that did not become available lacks its identity or password")
 	}
 }
+
+// Between its look at the Secret and its mark on the VM the owner before can
+// lose the instance. Then it stops, so whoever has the Secret must go on.
+func TestNewOwnerGoesOnWhereTheOldOneMarkedTheMachine(t *testing.T) {
+	api, store := prepared(t)
+	api.boots(t)
+	ctx, giveUp := context.WithCancel(t.Context())
+	if left, err := store.Create(ctx, wantedSpec(), func(*Instance) { giveUp() }); left == nil || err == nil {
+		t.Fatalf("instance %v, error %v; want one that was interrupted", left, err)
+	}
+	marked := false
+	api.after = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && r.URL.Path == credentialsPath && !marked {
+			marked = true
+			api.put(vmPath, merge(api.objects[vmPath], change{"metadata": map[string]any{"annotations": map[string]any{vm.AnnotationAvailableSince: "2026-11-30T21:00:00Z"}}}))
+		}
+		return false
+	}
+	got, err := store.Create(deadline(t, time.Minute), wantedSpec(), func(*Instance) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !marked || got.Status != string(vm.StatusAvailable) || api.secret(t, credentialsPath).Data[keyCAKey] != nil {
+		t.Errorf("marked %t, status %s (%s), or the CA key is still there", marked, got.Status, got.Reason)
+	}
+}

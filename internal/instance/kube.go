@@ -2,13 +2,14 @@ package instance
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"syscall"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,21 +100,35 @@ func transient(err error) bool {
 	return disconnected(err)
 }
 
-// disconnected says whether the connection broke: then a write may or may not
-// have taken effect.
+// disconnected says whether no answer came, or only a part of one: then a write
+// may or may not have taken effect. The transports have many words for that,
+// most of them no exported errors; so it is told by where the error comes from,
+// and by the few causes that another try does not change.
 func disconnected(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+	if unanswerable(err) {
+		return false
+	}
+	_, sent := errors.AsType[*url.Error](err)
+	return sent || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		strings.Contains(err.Error(), "error when reading response body") // client-go's words
+}
+
+// unanswerable says whether a request cannot reach the server as things are
+// configured: its name, its or our certificate, or our credentials.
+func unanswerable(err error) bool {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return !dns.IsTemporary && !dns.IsTimeout
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return dns.IsTemporary || dns.IsTimeout
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return true
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Op == "dial" || op.Op == "read" || op.Op == "write"
-	}
-	if request, ok := errors.AsType[*url.Error](err); ok {
-		return request.Timeout() || request.Err.Error() == "http: server closed idle connection"
+	for _, words := range []string{"server gave HTTP response to HTTPS client", "unsupported protocol scheme", "getting credentials: "} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
 	}
 	return false
 }

@@ -2,6 +2,9 @@ package instance
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,6 +43,15 @@ func TestFailuresAreSorted(t *testing.T) {
 		"cut":                 {err: sent(io.EOF), transient: true},
 		"cut inside":          {err: sent(io.ErrUnexpectedEOF), transient: true},
 		"reset":               {err: sent(syscall.ECONNRESET), transient: true},
+		"forced to close":     {err: sent(errors.New("http2: client connection force closed via ClientConn.Close")), transient: true},
+		"going away":          {err: sent(errors.New("http2: server sent GOAWAY and closed the connection")), transient: true},
+		"lost in the body":    {err: fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", errors.New("http2: client connection lost")), transient: true},
+		"stream reset":        {err: fmt.Errorf("stream error when reading response body, may be caused by closed connection. Please retry. Original error: %w", errors.New("stream error: stream ID 1; INTERNAL_ERROR")), transient: true},
+		"other authority":     {err: sent(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}})},
+		"no certificate":      {err: sent(&net.OpError{Op: "remote error", Err: tls.AlertError(42)})},
+		"not TLS":             {err: sent(errors.New("http: server gave HTTP response to HTTPS client"))},
+		"no credentials":      {err: sent(errors.New("getting credentials: exec: executable login failed with exit code 1"))},
+		"not the API":         {err: errors.New("couldn't get version/kind; json parse error")},
 		"no such host":        {err: sent(&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}})},
 		"deadline":            {err: sent(context.DeadlineExceeded)},
 		"interrupted":         {err: sent(context.Canceled)},
