@@ -1,0 +1,7 @@
+terraform {
+  required_providers {
+    dbaas = {
+      source = "wso2/dbaas"
+    }
+  }
+}
