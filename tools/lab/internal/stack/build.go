@@ -86,7 +86,7 @@ func (s *Stack) compile(cmd *exec.Cmd) error {
 			continue
 		}
 		if compiled == 0 {
-			s.say("building the control plane: some 3,400 packages; minutes the first time, seconds later")
+			s.say("building the control plane: some 3,300 packages; minutes the first time, seconds later")
 		}
 		if compiled++; compiled%announce == 0 {
 			s.say("compiled %d packages, now %s", compiled, line)
