@@ -39,6 +39,7 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/gobuild"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/guest"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/state"
 )
@@ -125,13 +126,11 @@ func start(kind guest.Kind) (*Lab, error) {
 	}
 	lab := &Lab{Dir: state.Dir(folder), Guest: kind, binary: filepath.Join(folder, "lab-under-test")}
 	_, file, _, _ := runtime.Caller(0)
-	module := filepath.Dir(filepath.Dir(file))
-	build := exec.Command("go", "build", "-o", lab.binary, "./cmd/lab")
-	build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
+	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
+	if out, err := gobuild.Command(context.Background(), root, "-o", lab.binary, "./cmd/lab").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the lab's command: %w\n%s", err, out)
 	}
-	if out, err := lab.command("up", "-guest", string(kind), "-root", filepath.Join(module, "..", "..")).CombinedOutput(); err != nil {
+	if out, err := lab.command("up", "-guest", string(kind), "-root", root).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("start a %s lab in %s: %w\n%s", kind, folder, err, out)
 	}
 	if lab.Record, err = lab.Dir.Load(); err != nil {

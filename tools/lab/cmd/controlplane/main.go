@@ -13,9 +13,9 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"kubevirt.io/kubevirt/pkg/virt-controller/watch"
 
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/controllermanager"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/crd"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/harvester"
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/kubevirt"
@@ -34,7 +34,7 @@ func main() {
 	case "kube-apiserver":
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
-		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
+		exit(controllermanager.Run(os.Args[1:]))
 	case "virt-controller":
 		watch.Execute()
 	case "harvester":

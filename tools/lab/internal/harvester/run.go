@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -51,17 +50,22 @@ func Run(args []string) error {
 	}
 	config.QPS, config.Burst = 200, 400
 
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+
 	failed := make(chan error, 3)
-	start := func(what string, f func(context.Context, *rest.Config, options, chan<- error) error) {
+	start := func(what string, f func() error) {
 		begin := time.Now()
-		if err := f(ctx, config, o, failed); err != nil {
+		if err := f(); err != nil {
 			failed <- fmt.Errorf("start %s: %w", what, err)
 			return
 		}
 		log.Printf("%s started after %v", what, time.Since(begin).Round(time.Millisecond))
 	}
-	go start("webhooks", startWebhooks)
-	go start("controllers", startControllers)
+	go start("webhooks", func() error { return startWebhooks(ctx, config, o, failed) })
+	go start("controllers", func() error { return startControllers(ctx, config, scheme) })
 	select {
 	case err := <-failed:
 		return err

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/gobuild"
 )
 
 // kubernetes is the version that the linked API server says it is; it must be
@@ -42,10 +44,7 @@ func (s *Stack) build(ctx context.Context) error {
 	const component = "k8s.io/component-base/version."
 	flags := fmt.Sprintf("-s -w -X %[1]sgitVersion=v%[2]s.%[3]s.%[4]s -X %[1]sgitMajor=%[2]s -X %[1]sgitMinor=%[3]s",
 		component, kubernetes[0], kubernetes[1], kubernetes[2])
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-ldflags", flags, "-o", cached+"/", "./cmd/controlplane", "./cmd/virt-api")
-	cmd.Dir = filepath.Join(s.root, "tools", "lab")
-	// With cgo everything would be compiled a second time.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := gobuild.Command(ctx, s.root, "-v", "-ldflags", flags, "-o", cached+"/", "./cmd/controlplane", "./cmd/virt-api")
 	if err := s.compile(cmd); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
 	}
@@ -87,7 +86,7 @@ func (s *Stack) compile(cmd *exec.Cmd) error {
 			continue
 		}
 		if compiled == 0 {
-			s.say("building the control plane: some 3,400 packages; minutes the first time, seconds later")
+			s.say("building the control plane: some 3,300 packages; minutes the first time, seconds later")
 		}
 		if compiled++; compiled%announce == 0 {
 			s.say("compiled %d packages, now %s", compiled, line)

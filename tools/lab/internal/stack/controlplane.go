@@ -58,11 +58,7 @@ func (s *Stack) startControllerManager(ctx context.Context) error {
 		"--tls-cert-file="+s.dir.PKI("apiserver.crt"), "--tls-private-key-file="+s.dir.PKI("apiserver.key"),
 		"--service-account-private-key-file="+s.dir.PKI("sa.key"), "--root-ca-file="+s.dir.PKI("ca.crt"),
 		// Its binder loses many a race for a new claim and tries again only then (15 s).
-		"--pvclaimbinder-sync-period=1s",
-		// No node lifecycle: a node here is as healthy as the lab says.
-		"--controllers=garbagecollector,namespace,serviceaccount,root-ca-certificate-publisher-controller,resourcequota,"+
-			"persistentvolume-binder,persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,"+
-			"disruption,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller")
+		"--pvclaimbinder-sync-period=1s")
 	return s.piece(ctx, spec, s.answers(s.lab.URL("kcm")+"/healthz", "ok"))
 }
 
