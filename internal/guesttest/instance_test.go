@@ -3,6 +3,7 @@ package guesttest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,8 +77,17 @@ func (i *instance) config() string {
 
 // terraform runs a command in the module's folder.
 func (i *instance) terraform(ctx context.Context, arguments ...string) (string, error) {
-	if err := os.WriteFile(filepath.Join(i.folder, "main.tf"), []byte(i.config()), 0o600); err != nil {
+	cmd, err := i.command(ctx, arguments...)
+	if err != nil {
 		return "", err
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (i *instance) command(ctx context.Context, arguments ...string) (*exec.Cmd, error) {
+	if err := os.WriteFile(filepath.Join(i.folder, "main.tf"), []byte(i.config()), 0o600); err != nil {
+		return nil, err
 	}
 	program := "terraform"
 	if _, err := exec.LookPath(program); err != nil {
@@ -85,8 +96,27 @@ func (i *instance) terraform(ctx context.Context, arguments ...string) (string, 
 	cmd := exec.CommandContext(ctx, program, arguments...)
 	cmd.Dir = i.folder
 	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(i.folder, "terraformrc"), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd, nil
+}
+
+// killed runs a command, and kills Terraform and the provider without a chance
+// to clean up when the moment has come.
+func (i *instance) killed(t *testing.T, moment func() bool, arguments ...string) {
+	t.Helper()
+	cmd, err := i.command(t.Context(), arguments...)
+	must(t, err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must(t, cmd.Start())
+	until(t, func(context.Context) error {
+		if !moment() {
+			return errors.New("the moment to kill has not come")
+		}
+		return nil
+	})
+	must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL))
+	if cmd.Wait() == nil {
+		t.Error("the run ended before it was killed")
+	}
 }
 
 // apply makes the instance what its arguments say.

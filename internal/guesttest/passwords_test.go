@@ -1,6 +1,7 @@
 package guesttest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -132,4 +133,54 @@ func (l *lab) address(last int) string { return fmt.Sprintf("198.18.%d.%d", l.ne
 func (l *lab) static(last int) string {
 	return fmt.Sprintf(`{ address = "%s/24", gateway = "%s", nameservers = ["198.18.0.53", "198.18.0.54"], search_domains = ["a-b.example.test", "example.test"] }`,
 		l.address(last), l.address(1))
+}
+
+// TestRotationKilledAnywhere kills Terraform and the provider at three moments
+// of a rotation. One of the Secret's two values logs in at every moment at which
+// the machine runs; the next apply finishes, and then only the new one does.
+func TestRotationKilledAnywhere(t *testing.T) {
+	l := useLab(t, containerLab, "container")
+	i := l.newInstance(t, "rotation", nil)
+	i.apply(t)
+	login := i.client(t)
+	login.answers(t, "create table kept (n int); insert into kept values (7); select n from kept", "7")
+	held := func(key string) string { return string(l.secret(t, "pg-rotation-credentials", key)) }
+	strategy := func() string {
+		machine, err := l.dynamic.Resource(machines()).Namespace(namespace).Get(t.Context(), "pg-rotation", metav1.GetOptions{})
+		must(t, err)
+		found, _, _ := unstructured.NestedString(machine.Object, "spec", "runStrategy")
+		return found
+	}
+	logsIn := func(ctx context.Context) error {
+		var last error
+		for _, key := range []string{"admin_password", "admin_password_next"} {
+			if password := held(key); password != "" {
+				if _, last = login.but(client{"password": password}).sql(ctx, "select n from kept"); last == nil {
+					return nil
+				}
+			}
+		}
+		return last
+	}
+	stopped := false
+	for n, moment := range []func() bool{
+		func() bool { return held("admin_password_next") != "" },
+		func() bool { stopped = stopped || strategy() == "Halted"; return stopped },
+		func() bool { stopped = stopped || strategy() == "Halted"; return stopped && strategy() == "Always" },
+	} {
+		old := held("admin_password")
+		stopped = false
+		i.with(args{"password_rotation": fmt.Sprint(n + 1)})
+		i.killed(t, moment, "apply", "-auto-approve", "-input=false", "-no-color")
+		if strategy() == "Always" {
+			until(t, logsIn)
+		}
+		i.apply(t)
+		login = i.client(t)
+		if login["password"] == old || login["password"] != held("admin_password") || held("admin_password_next") != "" {
+			t.Errorf("rotation %d: the password is the old one, or not the Secret's", n+1)
+		}
+		login.answers(t, "select n from kept", "7")
+		login.but(client{"password": old}).rejected(t, "password authentication failed")
+	}
 }
