@@ -67,7 +67,7 @@ func (s *Store) rework(ctx context.Context, st *standing, key Key, wanted Spec) 
 	case st.gone(key):
 		return nil, wrap(ErrNotFound, "update instance %s", key)
 	case !st.everAvailable():
-		return nil, s.finish(ctx, st, key, wanted)
+		return s.finish(ctx, st, key, wanted)
 	case st.vm == nil:
 		return w.warnings, w.restore(ctx, func() {})
 	case st.dataReplaced():
@@ -104,6 +104,9 @@ type work struct {
 	before, after guestDocument
 	// offline says that the volume must grow while nothing uses it.
 	offline bool
+	// creating says that a create takes kept data over: once it serves, an error
+	// would taint what holds the data.
+	creating bool
 
 	warnings []string
 }
@@ -123,6 +126,11 @@ func (w *work) prepare(ctx context.Context) error {
 		*st = *again
 		if st.vm == nil {
 			return fmt.Errorf("update instance %s: its virtual machine %s was deleted meanwhile; apply again", w.key, st.names.VM)
+		}
+	}
+	if w.wanted.Monitoring != nil {
+		if err := s.admitOutlets(ctx, "update", w.key); err != nil {
+			return err
 		}
 	}
 	if err := s.describe(ctx, st, w.wanted); err != nil {
@@ -147,6 +155,12 @@ func (w *work) prepareDocument(ctx context.Context) error {
 		return err
 	}
 	w.count()
+	if w.after.config.Monitoring == nil && (w.before.config.Monitoring != nil || !w.before.known()) {
+		// While the document says that there is monitoring, what is left of it is looked for.
+		if err := w.store.withdraw(ctx, w.st); err != nil {
+			return err
+		}
+	}
 	// What a first boot needs must not reach a disk that is not new.
 	left := w.st.next() == "" && w.st.cloudInit != nil && cloudinit.HasBootstrap(w.st.cloudInit.Data[keyUserData])
 	if !left && !w.after.differs(w.before) {
@@ -302,10 +316,22 @@ func (w *work) master() Master {
 }
 
 // conclude writes down what was seen: the password in force, and where the
-// instance can be reached.
+// instance and its metrics can be reached.
 func (w *work) conclude(ctx context.Context) error {
 	if err := w.promote(ctx); err != nil {
 		return err
 	}
-	return w.store.complete(ctx, w.key, w.completion())
+	if err := w.store.complete(ctx, w.key, w.completion()); err != nil {
+		return err
+	}
+	if w.wanted.Monitoring == nil {
+		return nil
+	}
+	warnings, err := w.store.publish(ctx, w.key, metricsOf(w.key, w.wanted, vm.Address(w.st.vmi)))
+	w.warnings = append(w.warnings, warnings...)
+	if err != nil && w.creating {
+		w.warnings = append(w.warnings, unpublishedWarning(err))
+		return nil
+	}
+	return err
 }
