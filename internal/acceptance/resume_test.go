@@ -7,26 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// uids are those of an instance's lasting objects.
-func (l *lab) uids(name string) map[string]string {
-	l.t.Helper()
-	found := map[string]string{}
-	for _, kind := range kinds() {
-		switch kind.Resource {
-		case "endpointslices", "services":
-			continue
-		}
-		list, err := l.dynamic.Resource(kind).Namespace(namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "dbaas.opencloud.wso2.com/instance=" + name})
-		must(l.t, err)
-		for _, object := range list.Items {
-			found[kind.Resource+" "+object.GetName()] = string(object.GetUID())
-		}
-	}
-	return found
-}
 
 func TestUntaintedInstanceIsResumed(t *testing.T) {
 	l := useLab(t)
