@@ -1,0 +1,65 @@
+package guesttest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answer bounds the wait for an exporter whose packets may be dropped.
+const answer = 5 * time.Second
+
+// metrics asks the exporter beside the database whether it reaches PostgreSQL.
+func (c client) metrics(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(c["host"], "9187")+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && !strings.Contains(string(text), "\npg_up 1\n") {
+		err = errors.New("the exporter does not say pg_up 1")
+	}
+	return err
+}
+
+// TestMonitoring: the host of the lab is in 198.18.0.0/15. It reads what it may,
+// and nothing once it may not, although the exporter runs on.
+func TestMonitoring(t *testing.T) {
+	l := useLab(t, containerLab, "container")
+	i := l.newInstance(t, "metered", args{"monitoring": `{ allowed_cidrs = ["198.18.0.0/15"] }`})
+	i.apply(t)
+	until(t, i.client(t).metrics)
+	i.unchanged(t)
+
+	i.with(args{"monitoring": `{ allowed_cidrs = ["10.0.0.0/8"] }`}).apply(t)
+	c := i.client(t)
+	c.answers(t, "select 1", "1") // the database's clients are others
+	ask := `exec 3<> /dev/tcp/127.0.0.1/9187 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && grep -m 1 '^pg_up' <&3`
+	until(t, func(context.Context) error {
+		if said, _ := i.inside(t, "metered", "bash", "-c", ask); said != "pg_up 1" {
+			return errors.New("in the guest the exporter says " + said)
+		}
+		return nil
+	})
+	if err := c.metrics(t.Context()); err == nil {
+		t.Error("the exporter answers who may not read")
+	}
+
+	i.with(args{"monitoring": ""}).apply(t)
+	if said, ok := i.inside(t, "metered", "systemctl", "is-active", "prometheus-postgres-exporter"); ok {
+		t.Errorf("monitoring is off, the exporter is %s", said)
+	}
+	i.unchanged(t)
+}
