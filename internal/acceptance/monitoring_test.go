@@ -167,7 +167,7 @@ func TestMonitoringFromOnToGone(t *testing.T) {
 			},
 			// The instance moves.
 			{
-				PreConfig: begin(func() { l.knob(address, `[{"after":"0s","addresses":{"data-net":["198.18.250.250"]}}]`) }),
+				PreConfig:    begin(func() { l.knob(address, `[{"after":"0s","addresses":{"data-net":["198.18.250.250"]}}]`) }),
 				RefreshState: true, ExpectNonEmptyPlan: true,
 				Check: resource.ComposeAggregateTestCheckFunc(
 					attr("address", "198.18.250.250"), attr("status", "available"), attr("status_reason", "MetricsAddressStale"),

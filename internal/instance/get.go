@@ -49,7 +49,7 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 	if st.vm == nil || !vm.Ours(st.vm, key.Name) {
 		second.Go(func() error { return s.standBeside(sctx, st) })
 	}
-	if st.monitored() {
+	if on, _ := st.monitored(); on && !st.operatorManaged() {
 		second.Go(func() (err error) {
 			st.published, err = s.outlets(sctx, key)
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,18 +178,24 @@ func (s *Store) mendOutlet(ctx context.Context, key Key, o outlet, m vm.Metrics)
 }
 
 // withdraw removes the outlets that are the instance's, the ServiceMonitor
-// first. Who may not see them, and does not need them, has none.
+// first. Where the guest's document says that there is no monitoring, nobody
+// looks: it says so only once they are gone. Where there is no document, who
+// may not see them has none.
 func (s *Store) withdraw(ctx context.Context, st *standing) error {
+	on, known := st.monitored()
+	if known && !on {
+		return nil
+	}
 	all, err := s.outlets(ctx, st.key)
-	if apierrors.IsForbidden(err) && !st.monitored() {
+	if apierrors.IsForbidden(err) && !known {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	var doomed []relic
-	for i := len(all) - 1; i >= 0; i-- {
-		if o := all[i]; o.belongs(st.key) {
+	for _, o := range slices.Backward(all) {
+		if o.belongs(st.key) {
 			s.report(ctx, "deleting "+o.kind+" "+o.name)
 			doomed = append(doomed, relicOf(o.kind, o.stands, unstructuredDeleter{s.outletClient(o, st.key)}))
 		}
@@ -196,13 +203,11 @@ func (s *Store) withdraw(ctx context.Context, st *standing) error {
 	return s.eraseAll(ctx, doomed)
 }
 
-// monitored says whether the guest's document that stands is one with monitoring.
-func (st *standing) monitored() bool {
-	if st.cloudInit == nil || !vm.Ours(st.cloudInit, st.key.Name) || st.operatorManaged() {
-		return false
-	}
+// monitored says whether the guest's document that stands is one with
+// monitoring, and whether that can be known.
+func (st *standing) monitored() (on, known bool) {
 	document, err := st.standingDocument()
-	return err == nil && document.config.Monitoring != nil
+	return document.config.Monitoring != nil, err == nil && document.known()
 }
 
 // metricsOf is what an instance's outlets are to be made of.

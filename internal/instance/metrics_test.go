@@ -435,6 +435,14 @@ func TestMissingRuleIsNamed(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("in a delete that cannot know", func(t *testing.T) {
+		api, store, made := served(t)
+		api.before = forbid("", monitorsPath)
+		delete(api.objects, cloudInitPath)
+		if _, err := store.Delete(deadline(t, 10*time.Second), DeleteRequest{Key: made.Key(), Intent: IntentDestroy}); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("in a delete, with monitoring", func(t *testing.T) {
 		api, store, made := watched(t)
 		api.before = forbid("", monitorsPath)
@@ -460,6 +468,51 @@ func TestDeleteRemovesTheMetricsObjectsAfterTheMachine(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, api.writes()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDeleteFindsTheMetricsObjectsWithoutTheGuestsDocument(t *testing.T) {
+	api, store, made := watched(t)
+	api.Lock()
+	delete(api.objects, cloudInitPath)
+	api.Unlock()
+	if _, err := store.Delete(deadline(t, 10*time.Second), DeleteRequest{Key: made.Key(), Intent: IntentDestroy}); err != nil {
+		t.Fatal(err)
+	}
+	stands(t, api, nil)
+}
+
+func TestDeleteLeavesTheMetricsObjectsOfAnotherInstance(t *testing.T) {
+	api, store, made := watched(t)
+	api.Lock()
+	for _, path := range outletPaths() {
+		api.objects[path]["metadata"].(map[string]any)["annotations"] = map[string]any{vm.AnnotationInstanceID: "another"}
+	}
+	api.Unlock()
+	if _, err := store.Delete(deadline(t, 10*time.Second), DeleteRequest{Key: made.Key(), Intent: IntentDestroy}); err != nil {
+		t.Fatal(err)
+	}
+	if sent := outletWrites(api); len(sent) > 0 {
+		t.Errorf("sent: %v", sent)
+	}
+}
+
+func TestInstancesWithoutMonitoringAreNotAskedForIt(t *testing.T) {
+	api, store, made := served(t)
+	wanted := wantedSpec()
+	wanted.Parameters = map[string]string{"work_mem": "8MB"}
+	if _, err := store.Update(deadline(t, 10*time.Second), made.Key(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Delete(deadline(t, 10*time.Second), DeleteRequest{Key: made.Key(), Intent: IntentDestroy}); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range api.served {
+		for _, collection := range []string{servicesPath, endpointsPath, monitorsPath} {
+			if strings.Contains(request, collection) {
+				t.Errorf("%s was sent", request)
+			}
+		}
 	}
 }
 

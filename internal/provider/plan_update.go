@@ -247,11 +247,6 @@ func (u update) boots() bool {
 		changed["dns_names"] || changed["ssh_public_keys"] || u.readersChange()
 }
 
-// bootless says whether work of this reason is done without a boot.
-func bootless(reason string) bool {
-	return slices.Contains([]string{"BootstrapMaterialPresent", "MetricsAddressStale"}, reason)
-}
-
 // settleStatus plans as unknown what is read again: the state, and where the
 // database is reached once its machine has booted.
 func (u update) settleStatus() {
@@ -303,25 +298,4 @@ func (m *model) forgetConnection() {
 	for _, v := range []*types.String{&m.Address, &m.Endpoint, &m.ConnectionURI, &m.JDBCURL, &m.EngineVersionActual} {
 		*v = types.StringUnknown()
 	}
-}
-
-// workLeft says whether an earlier apply left something that an update has to
-// finish: a bootstrap secret that still stands in the guest's document, a
-// restart, a lost machine, metrics that are looked for elsewhere, or a wait that
-// ended before the instance served.
-func workLeft(status, reason string) bool {
-	if slices.Contains([]string{"BootstrapMaterialPresent", "VMMissing", "PendingRestart", "MetricsAddressStale"}, reason) {
-		return true
-	}
-	if reason == "PasswordRotationPending" {
-		return status != "stopped" // it ends with the next start
-	}
-	impossible := []string{"OperatorManaged", "DataVolumeReplaced"}
-	return slices.Contains([]string{"creating", "failed"}, status) && !slices.Contains(impossible, reason)
-}
-
-// served says whether an instance of this status was available at some time.
-// Of a failed one it does not tell.
-func served(status string) bool {
-	return slices.Contains([]string{"available", "degraded", "modifying", "stopping", "stopped", "starting", "deleting"}, status)
 }
