@@ -123,6 +123,30 @@ func (l *lab) pointElsewhere(name string) {
 	must(l.t, err)
 }
 
+// arrived waits until the cluster says that an instance has an address.
+func (l *lab) arrived(name, address string) {
+	l.t.Helper()
+	kind := machines()
+	kind.Resource = "virtualmachineinstances"
+	ctx, stop := context.WithTimeout(context.Background(), deleteWithin)
+	defer stop()
+	seen, err := l.dynamic.Resource(kind).Namespace(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=pg-" + name})
+	must(l.t, err)
+	defer seen.Stop()
+	for event := range seen.ResultChan() {
+		machine, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		cards, _, err := unstructured.NestedSlice(machine.Object, "status", "interfaces")
+		must(l.t, err)
+		if slices.ContainsFunc(cards, func(card any) bool { return card.(map[string]any)["ipAddress"] == address }) {
+			return
+		}
+	}
+	l.t.Fatalf("instance %s does not get the address %s", name, address)
+}
+
 func TestMonitoringFromOnToGone(t *testing.T) {
 	l := useLab(t)
 	var boots func() int
@@ -167,7 +191,10 @@ func TestMonitoringFromOnToGone(t *testing.T) {
 			},
 			// The instance moves.
 			{
-				PreConfig:    begin(func() { l.knob(address, `[{"after":"0s","addresses":{"data-net":["198.18.250.250"]}}]`) }),
+				PreConfig: begin(func() {
+					l.knob(address, `[{"after":"0s","addresses":{"data-net":["198.18.250.250"]}}]`)
+					l.arrived("watched", "198.18.250.250")
+				}),
 				RefreshState: true, ExpectNonEmptyPlan: true,
 				Check: resource.ComposeAggregateTestCheckFunc(
 					attr("address", "198.18.250.250"), attr("status", "available"), attr("status_reason", "MetricsAddressStale"),
