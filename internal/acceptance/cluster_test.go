@@ -20,6 +20,10 @@ func machines() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 }
 
+func monitors() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "servicemonitors"}
+}
+
 // kinds are those of which an instance may have objects.
 func kinds() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
@@ -29,7 +33,9 @@ func kinds() []schema.GroupVersionResource {
 		{Version: "v1", Resource: "persistentvolumeclaims"},
 		{Version: "v1", Resource: "secrets"},
 		{Version: "v1", Resource: "services"},
+		{Version: "v1", Resource: "endpoints"},
 		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+		monitors(),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/provider"
@@ -61,6 +62,7 @@ func useLab(t *testing.T) *lab {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
 	must(t, err)
 	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // of the age of Endpoints, at each look
 	kube, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)

@@ -61,6 +61,14 @@ type Monitoring struct {
 	// AllowedCIDRs is the set of networks that may. Nil means every network;
 	// empty, but not nil, means none.
 	AllowedCIDRs []string `json:"allowed_cidrs,omitzero"`
+
+	// The guest has no use for the following; they stand here so that they are
+	// read with the rest, and are not covered by the hash.
+
+	// ScrapeInterval is how often Prometheus reads, as Prometheus writes durations.
+	ScrapeInterval string `json:"scrape_interval,omitempty"`
+	// GrafanaBaseURL is where Grafana is, or empty.
+	GrafanaBaseURL string `json:"grafana_base_url,omitempty"`
 }
 
 // A PackageSource says where a machine without Internet finds packages.
@@ -86,16 +94,20 @@ func everyNetwork() []string { return []string{"0.0.0.0/0", "::/0"} }
 
 // Hash names the values that a boot applies. Two configurations that a machine
 // cannot tell apart have one hash; the scripts, the bootstrap material, the
-// package source and the disk's size are not in it, so none of them makes a
-// restart.
+// package source, the disk's size and what only the readers of metrics need are
+// not in it, so none of them makes a restart.
 func (c Config) Hash() string {
 	c = c.canonical()
 	c.PackageSource, c.DataGiB = PackageSource{}, 0
 	if slices.Equal(c.AllowedCIDRs, everyNetwork()) {
 		c.AllowedCIDRs = nil
 	}
-	if c.Monitoring != nil && slices.Equal(c.Monitoring.AllowedCIDRs, everyNetwork()) {
-		c.Monitoring = new(Monitoring)
+	if c.Monitoring != nil {
+		readers := c.Monitoring.AllowedCIDRs
+		if slices.Equal(readers, everyNetwork()) {
+			readers = nil
+		}
+		c.Monitoring = &Monitoring{AllowedCIDRs: readers}
 	}
 	// A Config marshals always: it holds strings and numbers only. New fields
 	// must be omitted while unset, or every instance would want a restart.
@@ -112,7 +124,9 @@ func (c Config) canonical() Config {
 	c.SSHPublicKeys = set(c.SSHPublicKeys)
 	c.AllowedCIDRs = networks(c.AllowedCIDRs)
 	if c.Monitoring != nil {
-		c.Monitoring = &Monitoring{AllowedCIDRs: networks(c.Monitoring.AllowedCIDRs)}
+		own := *c.Monitoring
+		own.AllowedCIDRs = networks(own.AllowedCIDRs)
+		c.Monitoring = &own
 	}
 	if len(c.Parameters) == 0 {
 		c.Parameters = nil

@@ -39,6 +39,19 @@ func TestHashIgnoresWhatABootDoesNotApply(t *testing.T) {
 	}
 }
 
+func TestHashIgnoresWhatOnlyTheReadersOfMetricsNeed(t *testing.T) {
+	c := minimal()
+	c.Monitoring = new(cloudinit.Monitoring)
+	before := c.Hash()
+	c.Monitoring = &cloudinit.Monitoring{ScrapeInterval: "1m", GrafanaBaseURL: "https://grafana.example.test", AllowedCIDRs: []string{"::/0", "0.0.0.0/0"}}
+	if c.Hash() != before {
+		t.Error("the hash has changed")
+	}
+	if c.Monitoring.ScrapeInterval != "1m" {
+		t.Error("computing the hash changed the configuration")
+	}
+}
+
 func TestHashTakesAbsentAndEmptyAndDefaultForOne(t *testing.T) {
 	c := minimal()
 	c.Parameters = map[string]string{}

@@ -19,6 +19,10 @@ func TestParseUserDataIsExact(t *testing.T) {
 		"nobody":        with(func(c *cloudinit.Config) { c.AllowedCIDRs = []string{} }),
 		"everybody":     with(func(c *cloudinit.Config) { c.AllowedCIDRs = []string{"0.0.0.0/0", "::/0"} }),
 		"hostile names": with(func(c *cloudinit.Config) { c.MasterUsername, c.DBName = hostile, hostile }),
+		"monitored":     with(func(c *cloudinit.Config) { c.Monitoring = new(cloudinit.Monitoring) }),
+		"monitored by nobody": with(func(c *cloudinit.Config) {
+			c.Monitoring = &cloudinit.Monitoring{AllowedCIDRs: []string{}, ScrapeInterval: "1m", GrafanaBaseURL: "https://grafana.example.test/a?b"}
+		}),
 	} {
 		for kind, material := range map[string]*cloudinit.Bootstrap{"first boot": bootstrap(), "stays": nil} {
 			t.Run(name+", "+kind, func(t *testing.T) {

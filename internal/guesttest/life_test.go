@@ -2,11 +2,8 @@ package guesttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -261,32 +258,14 @@ func (l *life) readers(t *testing.T) {
 	})
 	l.restart(t, l.name)
 	l.ready(t, l.name)
-	until(t, l.metrics)
+	until(t, l.client.metrics)
 	l.client.rejected(t, "no pg_hba.conf entry")
 	l.document(t, func(c *cloudinit.Config) { c.AllowedCIDRs, c.Monitoring = nil, nil })
 	l.restart(t, l.name)
 	l.ready(t, l.name)
-	if err := l.metrics(t.Context()); err == nil {
+	if err := l.client.metrics(t.Context()); err == nil {
 		t.Error("the exporter answers although nobody wants it any more")
 	}
-}
-
-// metrics asks the exporter whether it reaches PostgreSQL.
-func (l *life) metrics(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(l.client["host"], "9187")+"/metrics", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && !strings.Contains(string(text), "\npg_up 1\n") {
-		err = errors.New("the exporter does not say pg_up 1")
-	}
-	return err
 }
 
 // refusals: the apply fails with PostgreSQL's line, the database serves on with

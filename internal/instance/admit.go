@@ -223,6 +223,7 @@ func (s Spec) differences(wanted Spec) []difference {
 			difference{FieldAllowedCIDRs, describeNetworks(s.AllowedCIDRs), describeNetworks(wanted.AllowedCIDRs)},
 			difference{FieldDNSNames, fmt.Sprint(s.DNSNames), fmt.Sprint(wanted.DNSNames)},
 			difference{FieldSSHPublicKeys, fmt.Sprint(s.SSHPublicKeys), fmt.Sprint(wanted.SSHPublicKeys)},
+			difference{FieldMonitoring, describeReaders(s.Monitoring), describeReaders(wanted.Monitoring)},
 		)
 	}
 	return slices.DeleteFunc(all, func(d difference) bool { return d.stands == "" || d.stands == d.wanted })
@@ -242,6 +243,14 @@ func describeNetworks(networks []string) string {
 		return "every network"
 	}
 	return fmt.Sprint(networks)
+}
+
+// describeReaders is what the guest has to know of monitoring.
+func describeReaders(m *cloudinit.Monitoring) string {
+	if m == nil {
+		return "off"
+	}
+	return "on, for " + describeNetworks(m.AllowedCIDRs)
 }
 
 func (st *standing) differs(where string, d difference) error {

@@ -30,6 +30,7 @@ func guestConfig(spec Spec, held credentials) cloudinit.Config {
 		DNSNames:       spec.DNSNames,
 		SSHPublicKeys:  spec.SSHPublicKeys,
 		PackageSource:  spec.PackageSource,
+		Monitoring:     spec.Monitoring,
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Store) takeOver(ctx context.Context, a ascent, accepted func(*Instance)
 	wanted := a.spec
 	// No password was set since: the one in force is the one that is wanted.
 	wanted.Master.PriorVersion, wanted.Master.PriorRotation = wanted.Master.Version, wanted.Master.Rotation
-	w := &work{store: s, st: a.stands, key: a.key, wanted: wanted}
+	w := &work{store: s, st: a.stands, key: a.key, wanted: wanted, creating: true}
 	known := a.known()
 	known.EverAvailable = true
 	stands := false
@@ -116,6 +116,13 @@ func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instan
 			return nil, err
 		}
 	}
+	if a.spec.Monitoring != nil {
+		more, err := s.publish(ctx, a.key, metricsOf(a.key, a.spec, known.Address))
+		warnings = append(warnings, more...)
+		if err != nil {
+			warnings = append(warnings, unpublishedWarning(err))
+		}
+	}
 	if !a.spec.Running {
 		// The machine was seen available; its database is made. An error would
 		// taint what holds it.
@@ -155,6 +162,7 @@ func (a ascent) known() Instance {
 		GuestKnown:     true,
 		MachineKnown:   true,
 	}
+	i.Names.MetricsService, i.Names.ServiceMonitor = "", "" // they come last
 	if a.spec.Master.Mode == PasswordGenerated {
 		i.MasterPassword = a.stands.held.Password
 	}

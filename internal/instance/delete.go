@@ -74,13 +74,16 @@ func (st *standing) guardDelete(r DeleteRequest) error {
 }
 
 // remove deletes in an order in which each step is possible and the identity
-// lasts longest: machine, volumes, Secrets.
+// lasts longest: machine, what its metrics were read through, volumes, Secrets.
 func (s *Store) remove(ctx context.Context, st *standing) error {
 	// While the VM stands it vouches for a disk that came without labels.
 	if err := s.labelDisk(ctx, st); err != nil {
 		return err
 	}
 	if err := s.removeMachine(ctx, st); err != nil {
+		return err
+	}
+	if err := s.withdraw(ctx, st); err != nil {
 		return err
 	}
 	if err := s.removeVolumes(ctx, st); err != nil {

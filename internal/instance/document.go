@@ -73,14 +73,15 @@ func (d guestDocument) with(st *standing, wanted Spec) (guestDocument, error) {
 	next.Parameters = maps.Clone(wanted.Parameters)
 	next.Extensions, next.DNSNames, next.SSHPublicKeys = slices.Clone(wanted.Extensions), slices.Clone(wanted.DNSNames), slices.Clone(wanted.SSHPublicKeys)
 	next.AllowedCIDRs = wanted.AllowedCIDRs
-	next.PackageSource = wanted.PackageSource
+	next.PackageSource, next.Monitoring = wanted.PackageSource, wanted.Monitoring
 	return guestDocument{config: next, static: wanted.Static}, nil
 }
 
 // differs says whether a boot with d would apply something else, now or later.
 func (d guestDocument) differs(other guestDocument) bool {
 	return d.hash() != other.hash() || d.config.DataGiB != other.config.DataGiB ||
-		!reflect.DeepEqual(d.config.PackageSource, other.config.PackageSource)
+		!reflect.DeepEqual(d.config.PackageSource, other.config.PackageSource) ||
+		!reflect.DeepEqual(d.config.Monitoring, other.config.Monitoring)
 }
 
 func (d guestDocument) render(st *standing) ([]byte, error) {

@@ -28,6 +28,7 @@ const (
 	FieldAllowedCIDRs  Field = "allowed_cidrs"
 	FieldDNSNames      Field = "dns_names"
 	FieldSSHPublicKeys Field = "ssh_public_keys"
+	FieldMonitoring    Field = "monitoring"
 	FieldPassword      Field = "master_password_wo"
 	FieldProtection    Field = "deletion_protection"
 )

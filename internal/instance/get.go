@@ -30,9 +30,9 @@ func (s *Store) Get(ctx context.Context, key Key) (*Instance, error) {
 
 // examine reads what stands and judges it: five requests in one concurrent
 // round for an instance that is where it is meant to be. A second round is for
-// what only other instances have to tell: why they are not available, the
-// disks that another name was given, and whether the DBaaS operator knows of
-// what is not this provider's beyond doubt.
+// what only other instances have to tell: what their metrics are read through,
+// why they are not available, the disks that another name was given, and
+// whether the DBaaS operator knows of what is not this provider's beyond doubt.
 func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, error) {
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
 	first, fctx := errgroup.WithContext(ctx)
@@ -48,6 +48,12 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 	s.standDisks(sctx, second, st, data, false)
 	if st.vm == nil || !vm.Ours(st.vm, key.Name) {
 		second.Go(func() error { return s.standBeside(sctx, st) })
+	}
+	if on, _ := st.monitored(); on && !st.operatorManaged() {
+		second.Go(func() (err error) {
+			st.published, err = s.outlets(sctx, key)
+			return err
+		})
 	}
 	var closer vm.Observed
 	seen := st.observed()
@@ -121,6 +127,7 @@ func (st *standing) instance(state vm.State) (*Instance, error) {
 		// The guest becomes ready with the requested major only, never another.
 		i.EngineVersionActual = spec.EngineVersion
 	}
+	i.Names.MetricsService, i.Names.ServiceMonitor = st.publishedNames()
 	st.readCredentials(i)
 	return i, nil
 }

@@ -56,6 +56,8 @@ type Spec struct {
 	DNSNames      []string
 	SSHPublicKeys []string
 	PackageSource cloudinit.PackageSource
+	// Monitoring is nil when nobody is to read metrics.
+	Monitoring *cloudinit.Monitoring
 
 	// Running is false for an instance that is to stand still, once it was available.
 	Running            bool
@@ -87,7 +89,8 @@ type Instance struct {
 	Spec
 
 	InstanceID, OwnerID string
-	Names               vm.Names
+	// Names are those of the objects; of the two for metrics only while they stand.
+	Names vm.Names
 
 	Status, Reason string // the closed lists of the documentation
 	// Detail is a sentence about what was last seen, for messages.

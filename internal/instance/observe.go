@@ -104,7 +104,7 @@ func (st *standing) specGuest(spec *Spec) error {
 	spec.Parameters = config.Parameters
 	spec.Extensions, spec.DNSNames, spec.SSHPublicKeys = config.Extensions, config.DNSNames, config.SSHPublicKeys
 	spec.AllowedCIDRs = config.AllowedCIDRs
-	spec.PackageSource = config.PackageSource
+	spec.PackageSource, spec.Monitoring = config.PackageSource, config.Monitoring
 	return nil
 }
 
@@ -125,6 +125,7 @@ func (st *standing) observed() vm.Observed {
 	o.RotationPending = st.next() != ""
 	o.BootstrapMaterial = o.EverAvailable && st.bootstrapLeft()
 	o.CredentialsMissing = !o.OperatorManaged && !st.credentialsWhole()
+	o.MetricsFault = st.metricsFault()
 	return o
 }
 

@@ -45,6 +45,7 @@ func (s *Store) settlePremises(ctx context.Context, spec Spec) (premises, error)
 		p.modes, err = s.accessModes(gctx, spec)
 		return err
 	})
+	group.Go(func() error { return s.checkMonitoring(gctx, spec) })
 	return p, group.Wait()
 }
 
@@ -62,6 +63,7 @@ func (s *Store) Check(ctx context.Context, spec Spec) ([]Finding, error) {
 			return err
 		},
 		func(ctx context.Context) error { return s.checkNetwork(ctx, spec) },
+		func(ctx context.Context) error { return s.checkMonitoring(ctx, spec) },
 		func(ctx context.Context) error {
 			_, err := s.storageClass(ctx, spec)
 			return err
@@ -158,6 +160,7 @@ func summaries() map[Field]string {
 		FieldDatabase:    "Instance was begun with another value",
 		FieldUser:        "Instance was begun with another value",
 		FieldPort:        "Instance was begun with another value",
+		FieldMonitoring:  "Instance cannot be monitored",
 	}
 }
 
@@ -187,6 +190,15 @@ func (s *Store) checkNetwork(ctx context.Context, spec Spec) error {
 	default:
 		return fmt.Errorf("get network %s: %w", spec.NetworkRef, err)
 	}
+}
+
+// checkMonitoring makes sure that nobody else uses the names of the objects that
+// come when the instance is available, and that they may be read.
+func (s *Store) checkMonitoring(ctx context.Context, spec Spec) error {
+	if spec.Monitoring == nil {
+		return nil
+	}
+	return s.admitOutlets(ctx, "create", spec.Key())
 }
 
 // storageClass returns the class of the data volume, nil when it may not be read.

@@ -38,6 +38,9 @@ type standing struct {
 	// retained says that a delete keeps data volume and credentials Secret.
 	retained bool
 
+	// published is what stands of the metrics' objects; nil when nobody has looked.
+	published []outlet
+
 	// held is the parsed content of credentials once the Secret was settled.
 	held credentials
 }

@@ -67,7 +67,7 @@ func (s *Store) rework(ctx context.Context, st *standing, key Key, wanted Spec) 
 	case st.gone(key):
 		return nil, wrap(ErrNotFound, "update instance %s", key)
 	case !st.everAvailable():
-		return nil, s.finish(ctx, st, key, wanted)
+		return s.finish(ctx, st, key, wanted)
 	case st.vm == nil:
 		return w.warnings, w.restore(ctx, func() {})
 	case st.dataReplaced():
@@ -104,6 +104,9 @@ type work struct {
 	before, after guestDocument
 	// offline says that the volume must grow while nothing uses it.
 	offline bool
+	// creating says that a create takes kept data over: once it serves, an error
+	// would taint what holds the data.
+	creating bool
 
 	warnings []string
 }
@@ -123,6 +126,11 @@ func (w *work) prepare(ctx context.Context) error {
 		*st = *again
 		if st.vm == nil {
 			return fmt.Errorf("update instance %s: its virtual machine %s was deleted meanwhile; apply again", w.key, st.names.VM)
+		}
+	}
+	if w.wanted.Monitoring != nil {
+		if err := s.admitOutlets(ctx, "update", w.key); err != nil {
+			return err
 		}
 	}
 	if err := s.describe(ctx, st, w.wanted); err != nil {
@@ -147,6 +155,11 @@ func (w *work) prepareDocument(ctx context.Context) error {
 		return err
 	}
 	w.count()
+	if w.wanted.Monitoring == nil {
+		if err := w.store.withdraw(ctx, w.st); err != nil {
+			return err
+		}
+	}
 	// What a first boot needs must not reach a disk that is not new.
 	left := w.st.next() == "" && w.st.cloudInit != nil && cloudinit.HasBootstrap(w.st.cloudInit.Data[keyUserData])
 	if !left && !w.after.differs(w.before) {
@@ -284,28 +297,4 @@ func (w *work) takeBack(ctx context.Context, cause error) error {
 	}
 	unavailable.TakenBack = true
 	return cause
-}
-
-func (w *work) completion() completion {
-	return completion{protect: w.wanted.DeletionProtection, master: w.master(), address: vm.Address(w.st.vmi)}
-}
-
-// master is how the master password is wanted, with the numbers that it really
-// has: those of a rotation that is still to come are not recorded.
-func (w *work) master() Master {
-	m := w.wanted.Master
-	if w.st.next() != "" || m.rotates(w.st.passwordRecord()) {
-		recorded := w.st.passwordRecord()
-		m.Version, m.Rotation = recorded.version, recorded.rotation
-	}
-	return m
-}
-
-// conclude writes down what was seen: the password in force, and where the
-// instance can be reached.
-func (w *work) conclude(ctx context.Context) error {
-	if err := w.promote(ctx); err != nil {
-		return err
-	}
-	return w.store.complete(ctx, w.key, w.completion())
 }

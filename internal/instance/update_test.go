@@ -34,9 +34,12 @@ func served(t *testing.T) (*apiServer, *Store, *Instance) {
 	return api, store, made
 }
 
-// kubevirt follows the run strategy after every change of the VM.
+// kubevirt follows the run strategy after every change of the VM, and its end.
 func (a *apiServer) kubevirt(t *testing.T) func(http.ResponseWriter, *http.Request) bool {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && r.URL.Path == vmPath {
+			delete(a.objects, vmisPath+"/pg-orders")
+		}
 		if r.Method != http.MethodPatch || r.URL.Path != vmPath {
 			return false
 		}

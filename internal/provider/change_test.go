@@ -52,6 +52,7 @@ func changes() map[string]struct {
 		"dns_names":                   {[]any{"orders.example.com"}, withRestart},
 		"ssh_public_keys":             {[]any{sshKey}, withRestart},
 		"package_source":              {map[string]any{"apt_proxy": "http://proxy:3142"}, inPlace},
+		"monitoring":                  {map[string]any{}, withRestart},
 		"tags":                        {map[string]any{"team": "payments"}, inPlace},
 		"timeouts":                    {map[string]any{"create": "1h"}, inPlace},
 	}

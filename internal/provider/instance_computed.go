@@ -43,6 +43,7 @@ func instanceComputed() map[string]schema.Attribute {
 		"max_connections":       schema.Int64Attribute{Computed: true, MarkdownDescription: "PostgreSQL's `max_connections`, which the class sets."},
 		"engine_version_actual": computed("Major version of PostgreSQL that the guest became ready with; null until it was ready once."),
 		"tags_all":              schema.MapAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "All tags of the instance: the provider's `default_tags` and `tags`."},
+		"grafana_url":           computed("Where the dashboard of [the guide](../guides/monitoring.md) shows this instance; null without `monitoring.grafana_base_url`. Nobody has looked whether Grafana has the dashboard."),
 		"resources": schema.SingleNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "Names of the objects on the cluster, in the instance's namespace.",
@@ -52,7 +53,7 @@ func instanceComputed() map[string]schema.Attribute {
 				"data_volume_name":        computed("The data disk's PersistentVolumeClaim."),
 				"credentials_secret_name": computed("The Secret with the credentials."),
 				"cloudinit_secret_name":   computed("The Secret with the guest's configuration."),
-				"metrics_service_name":    computed("The Service of the metrics exporter; null while there is none."),
+				"metrics_service_name":    computed("The Service of the metrics exporter, and the Endpoints of that name; null while there is none."),
 				"service_monitor_name":    computed("The ServiceMonitor; null while there is none."),
 			},
 		},

@@ -52,6 +52,7 @@ func instanceGuest() map[string]schema.Attribute {
 				},
 			},
 		},
+		"monitoring": instanceMonitoring(),
 	}
 }
 

@@ -91,6 +91,7 @@ func (r *instanceResource) planCreate(ctx context.Context, req resource.ModifyPl
 		plan.MasterPassword = types.StringNull()
 	}
 	plan.TagsAll = allTags(plan.Tags, r.tags)
+	plan.setGrafanaURL()
 	size := r.planClass(&plan, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if resp.Diagnostics.HasError() || r.store == nil || size == nil || !plan.settled() || config.SuppliedPassword.IsUnknown() {

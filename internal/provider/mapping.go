@@ -37,6 +37,10 @@ func (m *model) spec(ctx context.Context, config model, c class.Class) (instance
 	if err != nil {
 		return instance.Spec{}, err
 	}
+	monitoring, err := m.monitoring(ctx)
+	if err != nil {
+		return instance.Spec{}, err
+	}
 	return instance.Spec{
 		Namespace: m.Namespace.ValueString(), Name: m.Name.ValueString(),
 		ClassName: m.InstanceClass.ValueString(), Class: c,
@@ -52,10 +56,11 @@ func (m *model) spec(ctx context.Context, config model, c class.Class) (instance
 
 		Parameters:    textMap(m.Parameters),
 		Extensions:    texts(m.Extensions),
-		AllowedCIDRs:  m.networks(),
+		AllowedCIDRs:  networks(m.AllowedCIDRs),
 		DNSNames:      texts(m.DNSNames),
 		SSHPublicKeys: texts(m.SSHPublicKeys),
 		PackageSource: source,
+		Monitoring:    monitoring,
 
 		Running:            m.Running.ValueBool(),
 		Master:             m.master(config),
@@ -119,6 +124,7 @@ func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 		DNSNames:      setOf(in.DNSNames),
 		SSHPublicKeys: setOf(in.SSHPublicKeys),
 		PackageSource: sourceOf(in.PackageSource),
+		Monitoring:    monitoringOf(in.Monitoring),
 
 		Running:            types.BoolValue(in.Running),
 		ManagePassword:     types.BoolValue(in.Master.Mode == instance.PasswordManaged),
@@ -144,9 +150,14 @@ func modelOf(in *instance.Instance, before model, defaultTags types.Map) model {
 	if !in.GuestKnown {
 		m.keepGuest(before)
 	}
+	if !in.GuestKnown && !in.OperatorManaged {
+		// Whether there are objects for metrics is asked only where the guest's document says so.
+		keepKnown(&m.Resources, before.Resources)
+	}
 	if !in.MachineKnown {
 		m.keepMachine(before)
 	}
+	m.setGrafanaURL()
 	m.keepSpelling(before)
 	m.setConnection(in, before)
 	m.setCredentials(in, before)
@@ -236,9 +247,8 @@ func resourcesOf(in *instance.Instance) types.Object {
 		"data_volume_name":        presence(in.Names.DataVolume),
 		"credentials_secret_name": presence(in.Names.Credentials),
 		"cloudinit_secret_name":   presence(in.Names.CloudInit),
-		// The provider makes no monitoring objects yet.
-		"metrics_service_name": types.StringNull(),
-		"service_monitor_name": types.StringNull(),
+		"metrics_service_name":    presence(in.Names.MetricsService),
+		"service_monitor_name":    presence(in.Names.ServiceMonitor),
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 
 // This file is mapping.go's part for what the guest applies, and for tags.
 
-// networks are those that may connect: nil for every one, which is the default.
-func (m *model) networks() []string {
-	all := texts(m.AllowedCIDRs)
+// networks are those that a set of texts names: nil for every one, which is the default.
+func networks(set types.Set) []string {
+	all := texts(set)
 	if slices.Equal(all, everyNetwork()) {
 		return nil
 	}
@@ -67,6 +67,7 @@ func (m *model) keepGuest(before model) {
 	keepKnown(&m.DNSNames, before.DNSNames)
 	keepKnown(&m.SSHPublicKeys, before.SSHPublicKeys)
 	keepKnown(&m.PackageSource, before.PackageSource)
+	keepKnown(&m.Monitoring, before.Monitoring)
 }
 
 // keepMachine keeps what only the virtual machine tells, while that is lost.

@@ -24,7 +24,8 @@ func orders() *instance.Instance {
 			Master:     instance.Master{Mode: instance.PasswordGenerated, Rotation: "3"},
 			Parameters: map[string]string{"work_mem": "16MB"}, Extensions: []string{"pg_trgm", "pgcrypto"}, AllowedCIDRs: []string{"10.0.0.0/8"},
 			DNSNames: []string{"orders.example.com"}, SSHPublicKeys: []string{"ssh-ed25519 AAAA me"},
-			PackageSource: cloudinit.PackageSource{APTProxy: "http://proxy:3142"}, Tags: map[string]string{"team": "payments"},
+			PackageSource: cloudinit.PackageSource{APTProxy: "http://proxy:3142"},
+			Monitoring:    &cloudinit.Monitoring{AllowedCIDRs: []string{}, ScrapeInterval: "1m", GrafanaBaseURL: "https://grafana.example.com/g"}, Tags: map[string]string{"team": "payments"},
 			Static: &cloudinit.Static{
 				Address: netip.MustParsePrefix("2001:db8::2/64"), Gateway: netip.MustParseAddr("2001:db8::1"),
 				Nameservers: []netip.Addr{netip.MustParseAddr("2001:db8::53"), netip.MustParseAddr("1.1.1.1")},
@@ -53,12 +54,12 @@ func TestConnectionIsRenderedForClients(t *testing.T) {
 	m := modelOf(orders(), model{}, types.MapNull(types.StringType))
 	got := map[string]string{}
 	for name, value := range map[string]types.String{
-		"id": m.ID, "address": m.Address, "endpoint": m.Endpoint, "connection_uri": m.ConnectionURI, "jdbc_url": m.JDBCURL, "ca_valid_until": m.CAValidUntil,
+		"id": m.ID, "grafana_url": m.GrafanaURL, "address": m.Address, "endpoint": m.Endpoint, "connection_uri": m.ConnectionURI, "jdbc_url": m.JDBCURL, "ca_valid_until": m.CAValidUntil,
 	} {
 		got[name] = value.ValueString()
 	}
 	want := map[string]string{
-		"id": "tenant-acme/orders", "address": "2001:db8::2", "endpoint": "[2001:db8::2]:5432",
+		"id": "tenant-acme/orders", "grafana_url": "https://grafana.example.com/g/d/dbaas-postgresql?var-namespace=tenant-acme&var-instance=orders", "address": "2001:db8::2", "endpoint": "[2001:db8::2]:5432",
 		"connection_uri": "postgresql://dbadmin@[2001:db8::2]:5432/orders?sslmode=verify-full",
 		"jdbc_url":       "jdbc:postgresql://[2001:db8::2]:5432/orders?ssl=true&sslmode=verify-full",
 		"ca_valid_until": "2036-01-02T02:04:05Z",

@@ -30,6 +30,7 @@ type model struct {
 	DNSNames      types.Set    `tfsdk:"dns_names"`
 	SSHPublicKeys types.Set    `tfsdk:"ssh_public_keys"`
 	PackageSource types.Object `tfsdk:"package_source"`
+	Monitoring    types.Object `tfsdk:"monitoring"`
 
 	Running            types.Bool     `tfsdk:"running"`
 	ManagePassword     types.Bool     `tfsdk:"manage_master_user_password"`
@@ -59,6 +60,7 @@ type model struct {
 	MaxConnections      types.Int64  `tfsdk:"max_connections"`
 	EngineVersionActual types.String `tfsdk:"engine_version_actual"`
 	TagsAll             types.Map    `tfsdk:"tags_all"`
+	GrafanaURL          types.String `tfsdk:"grafana_url"`
 	Resources           types.Object `tfsdk:"resources"`
 }
 
@@ -111,7 +113,7 @@ func (m *model) settled() bool {
 			return false
 		}
 	}
-	return wholly(m.StaticNetwork) && wholly(m.PackageSource) && wholly(m.PasswordVersion) && wholly(m.PasswordRotation)
+	return wholly(m.StaticNetwork) && wholly(m.PackageSource) && wholly(m.Monitoring) && wholly(m.PasswordVersion) && wholly(m.PasswordRotation)
 }
 
 // wholly says whether a value and all in it is known.

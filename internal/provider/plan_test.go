@@ -42,6 +42,17 @@ func standing() map[string]any {
 	}
 }
 
+// monitored is the object monitoring as a plan completes it.
+func monitored(changes map[string]any) map[string]any {
+	return with(map[string]any{"scrape_interval": "15s", "allowed_cidrs": []any{"0.0.0.0/0", "::/0"}}, changes)
+}
+
+// watched is what the state of an instance with monitoring has besides.
+func watched() map[string]any {
+	names := with(standing()["resources"].(map[string]any), map[string]any{"metrics_service_name": "pg-orders-metrics", "service_monitor_name": "pg-orders-monitor"})
+	return map[string]any{"monitoring": monitored(nil), "resources": names}
+}
+
 func TestPlannedCreateSettlesDefaults(t *testing.T) {
 	for story, test := range map[string]struct{ config, want map[string]any }{
 		"nothing but what is required": {
@@ -78,6 +89,18 @@ func TestPlannedCreateSettlesDefaults(t *testing.T) {
 			config: with(minimal(), map[string]any{"manage_master_user_password": true}),
 			want:   map[string]any{"master_password": nil},
 		},
+		"monitoring": {
+			config: with(minimal(), map[string]any{"namespace": "tenant-acme", "monitoring": map[string]any{"grafana_base_url": "https://grafana.example.com"}}),
+			want: map[string]any{
+				"monitoring":  monitored(map[string]any{"grafana_base_url": "https://grafana.example.com"}),
+				"grafana_url": "https://grafana.example.com/d/dbaas-postgresql?var-namespace=tenant-acme&var-instance=orders", "resources": unknown{},
+			},
+		},
+		"monitoring in a namespace that is not known yet": {
+			config: with(minimal(), map[string]any{"monitoring": map[string]any{"grafana_base_url": "https://grafana.example.com"}}),
+			want:   map[string]any{"grafana_url": unknown{}},
+		},
+		"no monitoring": {config: minimal(), want: map[string]any{"monitoring": nil, "grafana_url": nil}},
 		"class of the provider block": {
 			config: with(minimal(), map[string]any{"instance_class": "lab.tiny"}),
 			want:   map[string]any{"vcpu": 1, "memory_mib": 600, "max_connections": 20},
@@ -200,6 +223,44 @@ func TestPlannedUpdateChangesOnlyWhatFollows(t *testing.T) {
 		"package source": {
 			config: map[string]any{"package_source": map[string]any{"apt_proxy": "http://proxy:3142"}},
 			want:   map[string]any{"package_source": map[string]any{"apt_proxy": "http://proxy:3142"}},
+		},
+		"monitoring switched on": {
+			config: map[string]any{"monitoring": map[string]any{}},
+			want:   with(unreachable, map[string]any{"monitoring": monitored(nil), "resources": unknown{}}),
+		},
+		"monitoring switched off": {
+			state: watched(), want: with(unreachable, map[string]any{"monitoring": nil, "resources": unknown{}}),
+		},
+		"monitoring as it is": {state: watched(), config: map[string]any{"monitoring": map[string]any{}}},
+		"other readers": {
+			state: watched(), config: map[string]any{"monitoring": map[string]any{"allowed_cidrs": []any{"10.52.0.0/16"}}},
+			want: with(unreachable, map[string]any{"monitoring": monitored(map[string]any{"allowed_cidrs": []any{"10.52.0.0/16"}})}),
+		},
+		"other interval": {
+			state: watched(), config: map[string]any{"monitoring": map[string]any{"scrape_interval": "1m"}},
+			want: map[string]any{"monitoring": monitored(map[string]any{"scrape_interval": "1m"})},
+		},
+		"Grafana": {
+			state: watched(), config: map[string]any{"monitoring": map[string]any{"grafana_base_url": "https://grafana.example.com/g/"}},
+			want: map[string]any{
+				"monitoring":  monitored(map[string]any{"grafana_base_url": "https://grafana.example.com/g/"}),
+				"grafana_url": "https://grafana.example.com/g/d/dbaas-postgresql?var-namespace=tenant-acme&var-instance=orders",
+			},
+		},
+		"Grafana that is known only after apply": {
+			state: watched(), config: map[string]any{"monitoring": map[string]any{"grafana_base_url": unknown{}}},
+			want: map[string]any{"monitoring": monitored(map[string]any{"grafana_base_url": unknown{}}), "grafana_url": unknown{}},
+		},
+		"monitoring while it stands still": {
+			state: stoppedState, config: map[string]any{"monitoring": map[string]any{}, "running": false},
+			want: map[string]any{"monitoring": monitored(nil), "resources": unknown{}},
+		},
+		"metrics looked for elsewhere": {
+			state: with(watched(), map[string]any{"status_reason": "MetricsAddressStale"}), config: map[string]any{"monitoring": map[string]any{}}, want: unread,
+		},
+		"metrics' objects are gone": {
+			state: with(watched(), map[string]any{"status_reason": "MetricsAddressStale", "resources": standing()["resources"]}), config: map[string]any{"monitoring": map[string]any{}},
+			want: with(unread, map[string]any{"resources": unknown{}}),
 		},
 		"restart left":              {state: map[string]any{"status_reason": "PendingRestart"}, want: unreachable},
 		"restart left, not serving": {state: map[string]any{"status": "degraded", "status_reason": "PendingRestart"}, want: unreachable},

@@ -61,6 +61,7 @@ func (u update) settle() {
 	u.settlePassword()
 	u.refuseOperators()
 	u.settleStatus()
+	u.settleMonitoring()
 }
 
 // settleCreateOnly keeps what was settled at creation, and refuses a value
@@ -226,6 +227,7 @@ func (u update) changed() map[string]bool {
 		"dns_names":                   !p.DNSNames.Equal(s.DNSNames),
 		"ssh_public_keys":             !p.SSHPublicKeys.Equal(s.SSHPublicKeys),
 		"package_source":              !p.PackageSource.Equal(s.PackageSource),
+		"monitoring":                  !p.Monitoring.Equal(s.Monitoring),
 		"tags":                        !p.TagsAll.Equal(s.TagsAll),
 	}
 }
@@ -234,7 +236,7 @@ func (u update) changed() map[string]bool {
 // machine. Growth counts: not every cluster does it under a running machine.
 func (u update) boots() bool {
 	p, s, changed := u.plan, u.state, u.changed()
-	if changed["running"] || workLeft(s.Status.ValueString(), s.StatusReason.ValueString()) && s.StatusReason.ValueString() != "BootstrapMaterialPresent" {
+	if changed["running"] || workLeft(s.Status.ValueString(), s.StatusReason.ValueString()) && !bootless(s.StatusReason.ValueString()) {
 		return true
 	}
 	if !s.Running.ValueBool() {
@@ -242,7 +244,7 @@ func (u update) boots() bool {
 	}
 	size := !p.VCPU.Equal(s.VCPU) || !p.MemoryMiB.Equal(s.MemoryMiB) || !p.MaxConnections.Equal(s.MaxConnections)
 	return size || u.rotates() || changed["allocated_storage"] || changed["parameters"] || changed["extensions"] || changed["allowed_cidrs"] ||
-		changed["dns_names"] || changed["ssh_public_keys"]
+		changed["dns_names"] || changed["ssh_public_keys"] || u.readersChange()
 }
 
 // settleStatus plans as unknown what is read again: the state, and where the
@@ -283,6 +285,7 @@ func (m *model) keepComputed(state model) {
 	m.MasterPassword, m.MasterUserSecret = state.MasterPassword, state.MasterUserSecret
 	m.VCPU, m.MemoryMiB, m.MaxConnections = state.VCPU, state.MemoryMiB, state.MaxConnections
 	m.EngineVersionActual, m.Resources = state.EngineVersionActual, state.Resources
+	m.GrafanaURL = state.GrafanaURL
 }
 
 // forgetStatus plans a status that will be read.
@@ -295,24 +298,4 @@ func (m *model) forgetConnection() {
 	for _, v := range []*types.String{&m.Address, &m.Endpoint, &m.ConnectionURI, &m.JDBCURL, &m.EngineVersionActual} {
 		*v = types.StringUnknown()
 	}
-}
-
-// workLeft says whether an earlier apply left something that an update has to
-// finish: a bootstrap secret that still stands in the guest's document, a
-// restart, a lost machine, or a wait that ended before the instance served.
-func workLeft(status, reason string) bool {
-	if slices.Contains([]string{"BootstrapMaterialPresent", "VMMissing", "PendingRestart"}, reason) {
-		return true
-	}
-	if reason == "PasswordRotationPending" {
-		return status != "stopped" // it ends with the next start
-	}
-	impossible := []string{"OperatorManaged", "DataVolumeReplaced"}
-	return slices.Contains([]string{"creating", "failed"}, status) && !slices.Contains(impossible, reason)
-}
-
-// served says whether an instance of this status was available at some time.
-// Of a failed one it does not tell.
-func served(status string) bool {
-	return slices.Contains([]string{"available", "degraded", "modifying", "stopping", "stopped", "starting", "deleting"}, status)
 }

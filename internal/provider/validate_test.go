@@ -75,6 +75,17 @@ func TestInvalidConfigurationIsRefusedAtItsArgument(t *testing.T) {
 		{"empty source", map[string]any{"package_source": map[string]any{}}, "package_source", "leave package_source out"},
 		{"proxy without scheme", map[string]any{"package_source": map[string]any{"apt_proxy": "proxy:3142"}}, "package_source", "not an http or https URL"},
 		{"mirror with a quote", map[string]any{"package_source": map[string]any{"pgdg_mirror": "http://a/\""}}, "package_source", "apt's files"},
+		{"interval without unit", map[string]any{"monitoring": map[string]any{"scrape_interval": "15"}}, "monitoring", "duration of Prometheus"},
+		{"empty interval", map[string]any{"monitoring": map[string]any{"scrape_interval": ""}}, "monitoring", "duration of Prometheus"},
+		{"interval in the wrong order", map[string]any{"monitoring": map[string]any{"scrape_interval": "30s1m"}}, "monitoring", "1m30s"},
+		{"interval of a fraction", map[string]any{"monitoring": map[string]any{"scrape_interval": "1.5m"}}, "monitoring", "Invalid scrape_interval"},
+		{"no interval", map[string]any{"monitoring": map[string]any{"scrape_interval": "0s"}}, "monitoring", "not between"},
+		{"interval of weeks", map[string]any{"monitoring": map[string]any{"scrape_interval": "999999999h"}}, "monitoring", "not between"},
+		{"Grafana without scheme", map[string]any{"monitoring": map[string]any{"grafana_base_url": "grafana.example.com"}}, "monitoring", "Invalid grafana_base_url"},
+		{"Grafana without host", map[string]any{"monitoring": map[string]any{"grafana_base_url": "https:///grafana"}}, "monitoring", "such as https://grafana.example.com"},
+		{"Grafana with a query", map[string]any{"monitoring": map[string]any{"grafana_base_url": "https://grafana.example.com/?orgId=1"}}, "monitoring", "a query"},
+		{"reader without network", map[string]any{"monitoring": map[string]any{"allowed_cidrs": []any{"10.0.0.7"}}}, "monitoring", "10.0.0.7/32"},
+		{"null reader", map[string]any{"monitoring": map[string]any{"allowed_cidrs": []any{nil}}}, "monitoring", "Invalid allowed_cidrs"},
 		{"tag with slash", map[string]any{"tags": map[string]any{"a/b": "c"}}, "tags", "not usable as the key"},
 		{"tag with a sentence", map[string]any{"tags": map[string]any{"a": "b c"}}, "tags", "cannot have the value"},
 		{"policy of others", map[string]any{"deletion_policy": "snapshot"}, "deletion_policy", "retain"},
@@ -103,6 +114,19 @@ func TestPrivateKeyIsNotQuoted(t *testing.T) {
 	}
 }
 
+func TestPasswordInAURLIsNotQuoted(t *testing.T) {
+	const secret = "correct-horse"
+	for _, base := range []string{"https://admin:" + secret + "@grafana.example.com", "https://admin:" + secret + "%zz@grafana.example.com", "admin:" + secret + "@grafana", "https://grafana.example.com/?token=" + secret} {
+		diags := newWire(t, nil).validate(with(minimal(), map[string]any{"monitoring": map[string]any{"grafana_base_url": base}}))
+		told(t, diags, "monitoring", "Invalid grafana_base_url")
+		for _, d := range diags {
+			if strings.Contains(d.Summary+d.Detail+d.Attribute.String(), secret) {
+				t.Error("the error repeats the password")
+			}
+		}
+	}
+}
+
 func TestValidConfigurationIsAccepted(t *testing.T) {
 	for story, changes := range map[string]map[string]any{
 		"required arguments only": {},
@@ -126,6 +150,10 @@ func TestValidConfigurationIsAccepted(t *testing.T) {
 			"parameters": map[string]any{"work_mem": unknown{}}, "extensions": []any{unknown{}}, "allowed_cidrs": unknown{}, "ssh_public_keys": []any{unknown{}},
 			"package_source": map[string]any{"apt_proxy": unknown{}}, "tags": map[string]any{"a": unknown{}},
 		},
+		"monitoring":                    {"monitoring": map[string]any{}},
+		"monitoring by nobody":          {"monitoring": map[string]any{"allowed_cidrs": []any{}}},
+		"monitoring with all":           {"monitoring": map[string]any{"scrape_interval": "1m30s", "grafana_base_url": "https://harvester.example.com/api/v1/namespaces/cattle-monitoring-system/services/http:rancher-monitoring-grafana:80/proxy/", "allowed_cidrs": []any{"10.52.0.0/16"}}},
+		"monitoring partly known":       {"monitoring": map[string]any{"scrape_interval": unknown{}, "grafana_base_url": unknown{}, "allowed_cidrs": unknown{}}},
 		"static network partly unknown": {"static_network": map[string]any{"address": unknown{}, "gateway": "10.0.0.1", "nameservers": unknown{}}},
 		"static network of two": {"static_network": map[string]any{
 			"address": "10.0.0.0/31", "gateway": "10.0.0.1", "nameservers": []any{"1.1.1.1", "2606:4700::1"}, "search_domains": []any{"example.com"},

@@ -228,20 +228,23 @@ func (o Observed) progress(reason Reason) State {
 	return State{Status: StatusCreating, Reason: reason}
 }
 
-// finished adds what is left to do or to know about a machine that is where it
-// is meant to be.
+// finished adds what is left to do, or else to know, about a machine that is
+// where it is meant to be.
 func (o Observed) finished(s State) State {
 	switch {
 	case o.operated():
 		s.Reason = ReasonOperatorManaged
-	case o.CredentialsMissing:
-		s.Reason = ReasonCredentialsMissing
 	case o.BootstrapMaterial:
 		s.Reason = ReasonBootstrapMaterialPresent
 	case o.RotationPending:
 		s.Reason = ReasonPasswordRotationPending
 	case s.Available && !o.applied():
 		s.Reason = ReasonPendingRestart
+	case s.Available && o.MetricsFault != "":
+		s.Reason = ReasonMetricsAddressStale
+	case o.CredentialsMissing:
+		// It may stay so for ever, and must not hide what an apply can mend.
+		s.Reason = ReasonCredentialsMissing
 	}
 	return s
 }

@@ -103,6 +103,10 @@ func notReady(o *vm.Observed) {
 	condition(kubevirtv1.VirtualMachineInstanceReady, corev1.ConditionFalse, "ContainersNotReady", "containers with unready status: [compute]")(o)
 }
 
+func staleMetrics(o *vm.Observed) {
+	o.MetricsFault = "endpoints pg-orders-metrics are not as they should be"
+}
+
 func noAgent(o *vm.Observed) {
 	condition(kubevirtv1.VirtualMachineInstanceAgentConnected, corev1.ConditionFalse, "", "")(o)
 }
@@ -180,6 +184,9 @@ func TestAssess(t *testing.T) {
 		"bootstrap material is left":    {[]change{func(o *vm.Observed) { o.BootstrapMaterial = true }}, vm.State{Status: "available", Reason: "BootstrapMaterialPresent", Available: true, Address: address}},
 		"the Secret was removed":        {[]change{func(o *vm.Observed) { o.CredentialsMissing = true }}, vm.State{Status: "available", Reason: "CredentialsMissing", Available: true, Address: address}},
 		"template ahead of the guest":   {[]change{templateHash("beef"), func(o *vm.Observed) { o.SecretHash = "beef" }}, vm.State{Status: "available", Reason: "PendingRestart", Available: true, Address: address}},
+		"the metrics' address is old":   {[]change{staleMetrics}, vm.State{Status: "available", Reason: "MetricsAddressStale", Available: true, Address: address}},
+		"that, and the Secret removed":  {[]change{staleMetrics, func(o *vm.Observed) { o.CredentialsMissing = true }}, vm.State{Status: "available", Reason: "MetricsAddressStale", Available: true, Address: address}},
+		"a restart mends that too":      {[]change{staleMetrics, templateHash("beef")}, vm.State{Status: "available", Reason: "PendingRestart", Available: true, Address: address}},
 		"Secret ahead of the template":  {[]change{func(o *vm.Observed) { o.SecretHash = "beef" }}, vm.State{Status: "available", Reason: "PendingRestart", Available: true, Address: address}},
 		"the operator's, by its label":  {[]change{func(o *vm.Observed) { o.VM.Labels[vm.LabelCreator] = vm.OperatorCreator }}, vm.State{Status: "available", Reason: "OperatorManaged", Available: true, Address: address}},
 		"the operator's, by a resource": {[]change{func(o *vm.Observed) { o.OperatorManaged = true }}, vm.State{Status: "available", Reason: "OperatorManaged", Available: true, Address: address}},
@@ -238,6 +245,7 @@ func TestAssess(t *testing.T) {
 		"powered off under Always":       {[]change{printable("Stopped"), phase("Succeeded")}, vm.State{Status: "starting", Reason: "Scheduling"}},
 		"old quota note on what runs":    {[]change{quota}, vm.State{Status: "available", Available: true, Address: address}},
 		"started again after quota":      {[]change{noInstance, quota, printable("Starting")}, vm.State{Status: "starting", Reason: "Scheduling"}},
+		"stopped, metrics' address old":  {[]change{strategy("Halted"), printable("Stopped"), noInstance, staleMetrics}, vm.State{Status: "stopped"}},
 		"stopped, Secret removed":        {[]change{strategy("Halted"), printable("Stopped"), noInstance, func(o *vm.Observed) { o.CredentialsMissing = true }}, vm.State{Status: "stopped", Reason: "CredentialsMissing"}},
 		"being deleted":                  {[]change{func(o *vm.Observed) { deleting(o.VM) }}, vm.State{Status: "deleting"}},
 		"another volume under the name":  {[]change{func(o *vm.Observed) { o.DataClaim.UID = "blank-uid" }}, vm.State{Status: "failed", Reason: "DataVolumeReplaced", Address: address, Hopeless: true}},

@@ -23,6 +23,9 @@ func (o Observed) detail() string {
 	parts = append(parts, o.tellClaims()...)
 	parts = append(parts, o.tellEvents()...)
 	parts = append(parts, o.tellGuest()...)
+	if o.MetricsFault != "" {
+		parts = append(parts, "Its metrics are not read: "+o.MetricsFault)
+	}
 	for i, p := range parts {
 		parts[i] = strings.TrimRight(strings.TrimSpace(p), ".") + "."
 	}

@@ -95,6 +95,9 @@ type Observed struct {
 	// CredentialsMissing says that the credentials Secret was asked for and
 	// it, or a needed key of it, is not there.
 	CredentialsMissing bool
+	// MetricsFault says, as a clause, why the metrics are not read from where the
+	// instance is; "" when they are, or nobody wants them.
+	MetricsFault string
 	// OperatorManaged adds to what the VM itself says.
 	OperatorManaged bool
 }
