@@ -24,6 +24,14 @@ func TestFinishGoesOnWithTheSameIdentity(t *testing.T) {
 	api.Lock()
 	api.boot(t)
 	api.Unlock()
+	// It serves, and still has to be finished.
+	read, err := store.Get(deadline(t, time.Minute), left.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read.Status != string(vm.StatusAvailable) || read.Reason != string(vm.ReasonBootstrapMaterialPresent) {
+		t.Errorf("before: status %s (%s)", read.Status, read.Reason)
+	}
 	got, err := store.Update(deadline(t, time.Minute), left.Key(), wantedSpec())
 	if err != nil {
 		t.Fatal(err)

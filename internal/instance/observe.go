@@ -123,7 +123,7 @@ func (st *standing) observed() vm.Observed {
 		o.SecretHash = st.cloudInit.Annotations[vm.AnnotationConfigHash]
 	}
 	o.RotationPending = st.next() != ""
-	o.BootstrapMaterial = o.EverAvailable && st.bootstrapLeft()
+	o.BootstrapMaterial = st.bootstrapLeft()
 	o.CredentialsMissing = !o.OperatorManaged && !st.credentialsWhole()
 	o.MetricsFault = st.metricsFault()
 	return o
