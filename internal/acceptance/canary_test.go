@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -25,25 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// newProcessCLI is a cli whose provider is a process of its own, as a user's
-// is, and which logs all that Terraform and the provider can log.
-func newProcessCLI(t *testing.T, module string, environment ...string) *cli {
-	t.Helper()
-	c := &cli{t: t, dir: t.TempDir()}
-	program := filepath.Join(t.TempDir(), "terraform-provider-dbaas")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the provider: %v\n%s", err, out)
-	}
-	settings := filepath.Join(t.TempDir(), "terraformrc")
-	must(t, os.WriteFile(settings, fmt.Appendf(nil, "provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n",
-		address("wso2/dbaas"), filepath.Dir(program)), 0o600))
-	c.environment = append([]string{"TF_CLI_CONFIG_FILE=" + settings, "TF_LOG=trace", "TF_LOG_PATH=" + filepath.Join(c.dir, "trace.log")}, environment...)
-	c.write(module)
-	return c
-}
 
 // forms are how a secret may look where it does not belong.
 func forms(secret string, salts []salt) map[string]string {

@@ -37,6 +37,31 @@ func newCLI(t *testing.T, module string) *cli {
 	return c
 }
 
+// newProcessCLI is a cli whose provider is a process of its own, as a user's
+// is, and which logs all that Terraform and the provider can log.
+func newProcessCLI(t *testing.T, module string, environment ...string) *cli {
+	t.Helper()
+	c := processCLI(t, t.TempDir(), environment...)
+	c.environment = append(c.environment, "TF_LOG=trace", "TF_LOG_PATH="+filepath.Join(c.dir, "trace.log"))
+	c.write(module)
+	return c
+}
+
+// processCLI builds the provider, and uses it in a folder.
+func processCLI(t *testing.T, dir string, environment ...string) *cli {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "terraform-provider-dbaas")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the provider: %v\n%s", err, out)
+	}
+	settings := filepath.Join(t.TempDir(), "terraformrc")
+	must(t, os.WriteFile(settings, fmt.Appendf(nil, "provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n",
+		address("wso2/dbaas"), filepath.Dir(program)), 0o600))
+	return &cli{t: t, dir: dir, environment: append([]string{"TF_CLI_CONFIG_FILE=" + settings}, environment...)}
+}
+
 func (c *cli) write(module string) {
 	c.t.Helper()
 	must(c.t, os.WriteFile(filepath.Join(c.dir, "main.tf"), []byte(module), 0o600))
