@@ -136,7 +136,7 @@ func findings(results []error) ([]Finding, error) {
 			found = append(found, Finding{
 				Field:   field.Field,
 				Warning: errors.Is(err, errAbsent) || errors.Is(err, errImageAbsent),
-				Summary: summaries()[field.Field],
+				Summary: summary(field.Field),
 				Detail:  paragraphs(field.Error(), field.Advice),
 			})
 		case isSecret:
@@ -148,19 +148,25 @@ func findings(results []error) ([]Finding, error) {
 	return found, nil
 }
 
-func summaries() map[Field]string {
-	return map[Field]string{
-		FieldName:        "Name cannot be used",
-		FieldImage:       "Image cannot be used",
-		FieldNetwork:     "Network cannot be used",
-		FieldStorageType: "Storage class cannot be used",
-		FieldClass:       "Instance was begun with another value",
-		FieldStorage:     "Instance was begun with another value",
-		FieldEngine:      "Instance was begun with another value",
-		FieldDatabase:    "Instance was begun with another value",
-		FieldUser:        "Instance was begun with another value",
-		FieldPort:        "Instance was begun with another value",
-		FieldMonitoring:  "Instance cannot be monitored",
+// summary is a finding's title: what the argument is for says what is wrong.
+func summary(field Field) string {
+	switch field {
+	case FieldName:
+		return "Name cannot be used"
+	case FieldNamespace:
+		return "Namespace cannot be used"
+	case FieldImage:
+		return "Image cannot be used"
+	case FieldNetwork:
+		return "Network cannot be used"
+	case FieldStorageType:
+		return "Storage class cannot be used"
+	case FieldPassword:
+		return "Password cannot be used"
+	case FieldMonitoring:
+		return "Instance cannot be monitored"
+	default:
+		return "Instance was begun with another value"
 	}
 }
 
