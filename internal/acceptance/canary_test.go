@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -148,7 +149,7 @@ func (c *cli) files() map[string]string {
 		found[filepath.Base(path)] = string(content)
 		archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 		if err != nil {
-			return nil // not a plan
+			return nil //nolint:nilerr // then it is no plan
 		}
 		for _, member := range archive.File {
 			reader, err := member.Open()
@@ -221,9 +222,7 @@ func TestCanary(t *testing.T) {
 			must(t, l.nothingLeft("canary")(nil))
 
 			seen["printed"] = printed.String()
-			for file, content := range c.files() {
-				seen[file] = content
-			}
+			maps.Copy(seen, c.files())
 			if passwords[0] == passwords[1] || mode == "supplied" && (passwords[0] != first || passwords[1] != second) {
 				t.Fatal("the passwords are not what was wanted")
 			}

@@ -144,7 +144,7 @@ func (l *lab) restart(id string) (progress []string, problem string) {
 	for _, d := range configured.Diagnostics {
 		l.t.Fatal(d.Summary, d.Detail)
 	}
-	stream, err := server.(tfprotov6.ProviderServerWithActions).InvokeAction(l.t.Context(), &tfprotov6.InvokeActionRequest{
+	stream, err := server.(tfprotov6.ActionServer).InvokeAction(l.t.Context(), &tfprotov6.InvokeActionRequest{
 		ActionType: "dbaas_restart", Config: pack(l.t, schemas.ActionSchemas["dbaas_restart"].Schema, map[string]string{"id": id}),
 	})
 	must(l.t, err)
