@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,6 +218,11 @@ func TestCanary(t *testing.T) {
 			}
 			printed.WriteString(out)
 			l.reset()
+			// A crash shows where each goroutine was, and with what.
+			printed.WriteString(c.signalled(syscall.SIGQUIT, l, "canary", halted, "apply", "-auto-approve", "-input=false", "-no-color"))
+			if !strings.Contains(printed.String(), "goroutine ") {
+				t.Error("the crash left no trace")
+			}
 			c.write(module)
 			printed.WriteString(c.must("destroy", "-auto-approve", "-input=false", "-no-color"))
 			must(t, l.nothingLeft("canary")(nil))

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -140,6 +141,35 @@ func TestPlanRefusesToChangeWhatIsSettled(t *testing.T) {
 			refused(args{"allocated_storage": "5"}, `cannot shrink`),
 			refused(args{"engine_version": `"16"`}, `has engine_version = "15"`),
 			{Config: l.config("settled", args{"engine_version": "", "os_image": "", "port": "5432"}), PlanOnly: true},
+		},
+	})
+}
+
+// What only the apply gets to know is compared then, before anything is written.
+func TestValueThatIsKnownTooLateIsComparedBeforeAnyWrite(t *testing.T) {
+	l := useLab(t)
+	late := func(port string, arguments args) string {
+		all := args{"port": "tonumber(terraform_data.port.output)"}
+		maps.Copy(all, arguments)
+		return l.config("late", all) + "\nresource \"terraform_data\" \"port\" {\n  input = " + quote(port) + "\n}\n"
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		CheckDestroy:             l.nothingLeft("late"),
+		Steps: []resource.TestStep{
+			{Config: late("5432", nil), Check: resource.TestCheckResourceAttr(it, "port", "5432")},
+			{
+				PreConfig: l.reset,
+				Config:    late("5433", args{"tags": `{ team = "payments" }`, "instance_class": `"db.t3.small"`}), ExpectError: regexp.MustCompile(`port\s+=\s+5432`),
+			},
+			{
+				PreConfig: func() {
+					if writes := l.requests("", "POST", "PUT", "PATCH", "DELETE"); len(writes) > 0 {
+						t.Errorf("the refused apply wrote: %v", writes)
+					}
+				},
+				Config: late("5432", nil), Check: resource.TestCheckResourceAttr(it, "vcpu", "1"),
+			},
 		},
 	})
 }

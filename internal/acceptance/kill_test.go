@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -16,6 +17,13 @@ import (
 // chance to clean up, as soon as the VM looks as wanted.
 func (c *cli) killed(l *lab, name string, when func(*unstructured.Unstructured) bool, arguments ...string) {
 	c.t.Helper()
+	c.signalled(syscall.SIGKILL, l, name, when, arguments...)
+}
+
+// signalled is killed by any signal that ends a process. It returns what was
+// printed.
+func (c *cli) signalled(signal syscall.Signal, l *lab, name string, when func(*unstructured.Unstructured) bool, arguments ...string) string {
+	c.t.Helper()
 	ctx, stop := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer stop()
 	events, err := l.dynamic.Resource(machines()).Namespace(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=pg-" + name})
@@ -25,6 +33,8 @@ func (c *cli) killed(l *lab, name string, when func(*unstructured.Unstructured) 
 	command.Dir = c.dir
 	command.Env = append(os.Environ(), c.environment...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
 	must(c.t, command.Start())
 	for event := range events.ResultChan() {
 		machine, ok := event.Object.(*unstructured.Unstructured)
@@ -32,10 +42,11 @@ func (c *cli) killed(l *lab, name string, when func(*unstructured.Unstructured) 
 			break
 		}
 	}
-	must(c.t, syscall.Kill(-command.Process.Pid, syscall.SIGKILL))
+	must(c.t, syscall.Kill(-command.Process.Pid, signal))
 	if command.Wait() == nil {
 		c.t.Fatal("the run ended before it was killed")
 	}
+	return out.String()
 }
 
 func halted(machine *unstructured.Unstructured) bool {
