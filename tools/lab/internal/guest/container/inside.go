@@ -162,17 +162,24 @@ func (m *machine) Interfaces(context.Context) ([]guest.Interface, error) {
 }
 
 // sizeMemory lays the guest's own memory size over the host's. nspawn cannot:
-// its /proc is mounted after what it binds.
+// its /proc is mounted after what it binds. Until the guest's own init runs, a
+// mount of nspawn's may still come over this one.
 func (m *machine) sizeMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	for ctx.Err() == nil {
 		if pid, err := m.init(); err == nil && has(pid, "run/lab/meminfo") {
-			code, output, err := enter(ctx, pid, []string{"mount", "--bind", "/run/lab/meminfo", "/proc/meminfo"})
-			if code != 0 || err != nil {
-				fmt.Fprintf(m.backend.Options.Log, "guest %s/%s: set memory size: %s %v\n", m.Spec.Namespace, m.Spec.Name, output, err)
+			booting := runs(pid, "systemd")
+			switch sized := m.sized(pid); {
+			case sized && booting:
+				return
+			case !sized:
+				code, output, err := enter(ctx, pid, []string{"mount", "--bind", "/run/lab/meminfo", "/proc/meminfo"})
+				if booting && (code != 0 || err != nil) {
+					fmt.Fprintf(m.backend.Options.Log, "guest %s/%s: set memory size: %s %v\n", m.Spec.Namespace, m.Spec.Name, output, err)
+					return // or the guest has just ended
+				}
 			}
-			return // it is set, or the guest has just ended
 		}
 		select {
 		case <-m.Ended():
@@ -180,4 +187,16 @@ func (m *machine) sizeMemory() {
 		case <-time.After(10 * time.Millisecond): // nspawn is not ready yet
 		}
 	}
+}
+
+// sized says whether process pid sees the guest's own memory size.
+func (m *machine) sized(pid int) bool {
+	seen, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "root/proc/meminfo"))
+	return err == nil && string(seen) == meminfo(m.Spec.MemoryMiB)
+}
+
+// runs says whether process pid is of that program.
+func runs(pid int, program string) bool {
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	return err == nil && strings.TrimSpace(string(name)) == program
 }
