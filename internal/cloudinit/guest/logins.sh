@@ -17,6 +17,11 @@ logins() {
   install -d -m 0700 -o "$login" -g "$login" "$home/.ssh"
   printf '%s\n' "$DBAAS_SSH_KEYS" | durable "$home/.ssh/authorized_keys" 0600 "$login:$login"
   [ -x /usr/sbin/sshd ] || fetch openssh-server
+  # cloud-init makes host keys, unless the image tells it not to.
+  if ! compgen -G '/etc/ssh/ssh_host_*_key' > /dev/null; then
+    ssh-keygen -q -A || die "cannot make the SSH server's host keys"
+    systemctl --no-block restart ssh.service
+  fi
   [ -x /usr/bin/sudo ] || fetch sudo
   echo "$login ALL=(ALL) NOPASSWD: ALL" | durable /etc/sudoers.d/90-dbaas 0440 root:root
   say ok "$(wc -l < "$home/.ssh/authorized_keys") keys of the user $login"
