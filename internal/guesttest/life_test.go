@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -286,8 +287,10 @@ func (l *life) refusals(t *testing.T) {
 // startRefused: what shows only when PostgreSQL starts, and what SQL refuses.
 func (l *life) startRefused(t *testing.T) {
 	var good map[string]string
+	var extensions []string
 	before := l.settings(t)
 	l.document(t, func(c *cloudinit.Config) {
+		extensions = slices.Clone(c.Extensions)
 		good, c.Parameters = c.Parameters, map[string]string{"wal_level": "minimal"}
 	})
 	l.restart(t, l.name)
@@ -305,7 +308,8 @@ func (l *life) startRefused(t *testing.T) {
 	l.restart(t, l.name)
 	l.says(t, l.name, "step=objects state=failed", "extension no_such_extension: ERROR:")
 	l.remembers(t)
-	l.document(t, func(c *cloudinit.Config) { c.Extensions = c.Extensions[:len(c.Extensions)-1] })
+	// The document keeps them sorted.
+	l.document(t, func(c *cloudinit.Config) { c.Extensions = extensions })
 	l.restart(t, l.name)
 	l.ready(t, l.name)
 }
