@@ -44,21 +44,28 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 		return nil, vm.State{}, wrap(ErrNotFound, "get instance %s", key)
 	}
 	data, _ := st.takeDiskNames()
+	// All of this is judged before the second round begins to write into st.
+	unclear := st.vm == nil || !vm.Ours(st.vm, key.Name)
+	on, _ := st.monitored()
+	published := on && !st.operatorManaged()
+	seen := st.observed()
+	seen.DataClaimMissing = seen.DataClaimMissing && !data // or it has another name
+	state := vm.Assess(seen)
+	unwell := st.vm != nil && !state.Available && state.Status != vm.StatusStopped
+
+	var closer vm.Observed
 	second, sctx := errgroup.WithContext(ctx)
 	s.standDisks(sctx, second, st, data, false)
-	if st.vm == nil || !vm.Ours(st.vm, key.Name) {
+	if unclear {
 		second.Go(func() error { return s.standBeside(sctx, st) })
 	}
-	if on, _ := st.monitored(); on && !st.operatorManaged() {
+	if published {
 		second.Go(func() (err error) {
 			st.published, err = s.outlets(sctx, key)
 			return err
 		})
 	}
-	var closer vm.Observed
-	seen := st.observed()
-	seen.DataClaimMissing = seen.DataClaimMissing && !data // or it has another name
-	if state := vm.Assess(seen); st.vm != nil && !state.Available && state.Status != vm.StatusStopped {
+	if unwell {
 		second.Go(func() error {
 			s.lookCloser(sctx, st, &closer)
 			return nil
