@@ -176,6 +176,11 @@ func (w *work) notGrown(cause error) error {
 // serves with the old size is better than none.
 func (w *work) growAtRest(ctx context.Context) error {
 	if !w.grows() {
+		if w.offline && w.st.data != nil {
+			// The volume has grown under the running guest, and its filesystem has not:
+			// the guest is ready again only once it has.
+			w.after.config.DataGiB = w.wanted.StorageGiB
+		}
 		return nil
 	}
 	end := time.Now().Add(webhookLag)

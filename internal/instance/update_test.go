@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,5 +288,29 @@ func TestEventsFromBeforeAChangeAreOld(t *testing.T) {
 		if got := outdated(test.known, test.told); got != test.want {
 			t.Errorf("%s: %t", story, got)
 		}
+	}
+}
+
+// The volume grew under the running guest, whose filesystem did not: it is
+// started anew, and is ready again only with a filesystem of that size.
+func TestFilesystemThatDoesNotFollowIsWaitedForInTheNextBoot(t *testing.T) {
+	api, store, made := served(t)
+	api.console = "dbaas: step=disk state=ok reason=\"10240 MiB\"\n"
+	restarts := api.after
+	api.after = func(w http.ResponseWriter, r *http.Request) bool {
+		if claim := claimsPath + "/pg-orders-data"; r.Method == http.MethodPatch && r.URL.Path == claim {
+			spec := api.objects[claim]["spec"].(map[string]any)
+			api.objects[claim]["status"] = map[string]any{"capacity": spec["resources"].(map[string]any)["requests"]}
+		}
+		return restarts(w, r)
+	}
+	wanted := made.Spec
+	wanted.StorageGiB = 20
+	got, err := store.Update(deadline(t, time.Minute), made.Key(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StorageGiB != 20 || parsed(t, api).DataGiB != 20 || !slices.Contains(strategies(api), "Halted") {
+		t.Errorf("volume %d GiB, document %d GiB, strategies %v", got.StorageGiB, parsed(t, api).DataGiB, strategies(api))
 	}
 }
