@@ -55,6 +55,29 @@ func forms(secret string, salts []salt) map[string]string {
 	return found
 }
 
+// A search that cannot find proves nothing.
+func TestFormsAreThoseThatASecretTakes(t *testing.T) {
+	const secret = `s3cret "&/ é`
+	salted, err := pbkdf2.Key(sha256.New, secret, []byte("salt"), 4096, sha256.Size)
+	must(t, err)
+	texts := []string{
+		secret, jsonOf(map[string]string{"password": secret}), fmt.Sprintf("%q", secret), fmt.Sprintf("%x", secret),
+		"https://u:" + url.QueryEscape(secret) + "@x", "https://x/" + url.PathEscape(secret), string(salted), base64.StdEncoding.EncodeToString(salted),
+	}
+	for _, before := range []string{"", "a", "ab", "abc"} {
+		texts = append(texts, base64.StdEncoding.EncodeToString([]byte(before+secret+"tail")), base64.StdEncoding.EncodeToString([]byte(before+secret)))
+	}
+	for _, text := range texts {
+		found := false
+		for _, form := range forms(secret, []salt{{[]byte("salt"), 4096}}) {
+			found = found || strings.Contains(text, form)
+		}
+		if !found {
+			t.Errorf("not found in %q", text)
+		}
+	}
+}
+
 // salt is what a SCRAM verifier was made with.
 type salt struct {
 	value      []byte

@@ -91,7 +91,7 @@ func TestImportByIdentityNeedsNoChange(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		CheckDestroy:             l.nothingLeft("identified"),
-		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_12_0)},
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{skipping{tfversion.SkipBelow(tfversion.Version1_12_0)}},
 		Steps: []resource.TestStep{
 			{Config: l.config("identified", nil)},
 			{ResourceName: it, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity},

@@ -5,6 +5,7 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/tfversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -185,5 +187,18 @@ func (l *lab) tool(arguments ...string) {
 	out, err := exec.CommandContext(l.t.Context(), program, all...).CombinedOutput()
 	if err != nil {
 		l.t.Fatalf("lab %s: %v: %s", strings.Join(all, " "), err, out)
+	}
+}
+
+// skipping adds to why a Terraform is too old for a story what runs it.
+type skipping struct {
+	tfversion.TerraformVersionCheck
+}
+
+// CheckTerraformVersion implements tfversion.TerraformVersionCheck.
+func (s skipping) CheckTerraformVersion(ctx context.Context, req tfversion.CheckTerraformVersionRequest, resp *tfversion.CheckTerraformVersionResponse) {
+	s.TerraformVersionCheck.CheckTerraformVersion(ctx, req, resp)
+	if resp.Skip != "" {
+		resp.Skip += "; with a newer terraform on the PATH: make test-acceptance"
 	}
 }

@@ -54,7 +54,7 @@ func TestSuppliedPasswordIsSetByItsVersion(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		CheckDestroy:             l.nothingLeft("supplied"),
-		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_11_0)},
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{skipping{tfversion.SkipBelow(tfversion.Version1_11_0)}},
 		Steps: []resource.TestStep{
 			{Config: l.config("supplied", own("first's \"word\"", "1")), Check: resource.ComposeAggregateTestCheckFunc(
 				l.inForce("supplied", "first's \"word\""), resource.TestCheckNoResourceAttr(it, "master_password"),
@@ -193,7 +193,7 @@ resource "echo" "it" {}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: all,
 		CheckDestroy:             l.nothingLeft("borrowed"),
-		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_10_0)},
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{skipping{tfversion.SkipBelow(tfversion.Version1_10_0)}},
 		Steps: []resource.TestStep{{
 			Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -54,11 +53,8 @@ func (s *Store) List(ctx context.Context, f Filter) ([]*Instance, error) {
 	machines, err := retry(ctx, s, func(ctx context.Context) (*kubevirtv1.VirtualMachineList, error) {
 		return s.client.VirtualMachines.VirtualMachines(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	})
-	if apierrors.IsBadRequest(err) {
-		return nil, fmt.Errorf("list vms of namespace %s by %q: %w", f.Namespace, selector, err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("list vms of namespace %s: %w", f.Namespace, err)
+		return nil, fmt.Errorf("list vms of namespace %s by %q: %w", f.Namespace, selector, err)
 	}
 	found := make([]*Instance, len(machines.Items))
 	group, gctx := errgroup.WithContext(ctx)

@@ -31,11 +31,12 @@ func (s *Store) Restart(ctx context.Context, key Key) error {
 	case !vm.KeptRunning(st.vm, st.vmi):
 		return refuse("Set running = true and apply to start it.", "restart instance %s: it does not run", key)
 	}
-	if err := s.stop(ctx, st); err != nil {
-		return err
+	err = s.stop(ctx, st)
+	if err == nil {
+		err = s.start(ctx, st)
 	}
-	if err := s.start(ctx, st); err != nil {
-		return fmt.Errorf("%w; the virtual machine stands still now, and an apply starts it", err)
+	if err != nil {
+		return fmt.Errorf("%w; should the virtual machine stand still now, the next apply starts it", err)
 	}
 	hash := vm.TemplateHash(st.vm)
 	_, err = s.await(ctx, st, func(o vm.Observed, state vm.State) bool {

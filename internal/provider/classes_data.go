@@ -51,9 +51,7 @@ func (d *classesData) Schema(_ context.Context, _ datasource.SchemaRequest, resp
 
 // Read lists the classes.
 func (d *classesData) Read(ctx context.Context, _ datasource.ReadRequest, resp *datasource.ReadResponse) {
-	if d.classes == nil {
-		resp.Diagnostics.AddError("Provider is not configured",
-			"The provider block's instance_classes are still unknown.\n\nApply what they depend on first, with -target.")
+	if !d.sized(&resp.Diagnostics) {
 		return
 	}
 	m := classesDataModel{Classes: map[string]classSize{}}

@@ -160,14 +160,9 @@ func (r *instanceResource) Delete(ctx context.Context, req resource.DeleteReques
 	}
 }
 
-// ready says whether there is a cluster to act on.
+// ready says whether there is a cluster to act on, and how large classes are.
 func (r *instanceResource) ready(diags *diag.Diagnostics) bool {
-	if r.store == nil || r.classes == nil {
-		diags.AddError("Provider is not configured",
-			"The provider block has values that are still unknown, so there is no cluster to act on.\n\nApply what they depend on first, with -target.")
-		return false
-	}
-	return true
+	return r.located(diags) && r.sized(diags)
 }
 
 // saveKept saves what was read, except what the plan promised: Terraform takes

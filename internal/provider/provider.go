@@ -128,13 +128,24 @@ func (p *dbaas) Actions(context.Context) []func() action.Action {
 	return []func() action.Action{newRestartAction}
 }
 
-// located says whether there is a cluster to read from.
+// located says whether there is a cluster to talk to.
 func (b *backend) located(diags *diag.Diagnostics) bool {
 	if b.store == nil {
-		diags.AddError("Provider is not configured",
-			"The provider block has values that are still unknown, so there is no cluster to read from.\n\nApply what they depend on first, with -target.")
+		unconfigured(diags, "The provider block has values that are still unknown, so there is no cluster to talk to.")
 	}
 	return b.store != nil
+}
+
+// sized says whether the classes are known.
+func (b *backend) sized(diags *diag.Diagnostics) bool {
+	if b.classes == nil {
+		unconfigured(diags, "The provider block's instance_classes are still unknown.")
+	}
+	return b.classes != nil
+}
+
+func unconfigured(diags *diag.Diagnostics, why string) {
+	diags.AddError("Provider is not configured", why+"\n\nApply what they depend on first, with -target.")
 }
 
 // place is an instance's key by its two arguments; the namespace is the

@@ -48,7 +48,7 @@ func openLab(t *testing.T) *lab {
 	t.Helper()
 	dir := os.Getenv("DBAAS_LAB_DIR")
 	if dir == "" {
-		t.Skip("needs a lab: `make lab-up`, then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/vm")
+		t.Skip("needs a lab: run `make test-acceptance`, or `make lab-up` and then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/vm")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "tenant.kubeconfig"))
 	if err != nil {
