@@ -122,8 +122,8 @@ func unanswerable(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return true
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "remote error" || op.Op == "local error") {
+		return true // an alert of TLS
 	}
 	for _, words := range []string{"server gave HTTP response to HTTPS client", "unsupported protocol scheme", "getting credentials: "} {
 		if strings.Contains(err.Error(), words) {

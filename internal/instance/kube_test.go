@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -75,5 +79,39 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	}
 	if got := retryAfter(&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500}}); got != 0 {
 		t.Errorf("retry after %v without a hint", got)
+	}
+}
+
+// What a server says to a handshake stays so: the real errors of real servers.
+func TestRefusedHandshakeIsNotTriedAgain(t *testing.T) {
+	quiet := log.New(io.Discard, "", 0)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = quiet
+	// With TLS 1.3 the client learns only later what the server thinks of it.
+	secure.TLS = &tls.Config{MaxVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert}
+	secure.StartTLS()
+	defer secure.Close()
+	trusting := secure.Client()
+	for story, test := range map[string]struct {
+		client *http.Client
+		url    string
+	}{
+		"other authority":       {http.DefaultClient, secure.URL},
+		"no client certificate": {trusting, secure.URL},
+		"not TLS":               {http.DefaultClient, strings.Replace(plain.URL, "http:", "https:", 1)},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, test.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := test.client.Do(request)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if err == nil || transient(err) {
+			t.Errorf("%s: transient: %v", story, err)
+		}
 	}
 }
