@@ -72,7 +72,8 @@ func (l *lab) imageField(image, field string) string {
 }
 
 // failedImage makes an image of whose import Harvester has given up, and
-// removes it after the test.
+// removes it after the test. Harvester does not try again: its second try may
+// find the backing image of the first still going, and then that is its reason.
 func (l *lab) failedImage(name, why string) {
 	l.t.Helper()
 	all := l.dynamic.Resource(images()).Namespace("default")
@@ -81,7 +82,7 @@ func (l *lab) failedImage(name, why string) {
 		"apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
 		"metadata": map[string]any{"name": name, "annotations": map[string]any{"lab.dbaas/image-fails": why}},
 		"spec": map[string]any{
-			"displayName": name + ".qcow2", "sourceType": "download", "retry": int64(1),
+			"displayName": name + ".qcow2", "sourceType": "download", "retry": int64(0),
 			"url":                    strings.TrimSuffix(l.imageField("debian-12", "url"), path.Base(l.imageField("debian-12", "url"))) + name + ".qcow2",
 			"storageClassParameters": map[string]any{"migratable": "true", "numberOfReplicas": "3", "staleReplicaTimeout": "30"},
 		},
