@@ -24,7 +24,7 @@ func (c *Config) check() error {
 	}
 	if (c.ClientCertificate == "") != (c.ClientKey == "") {
 		return errors.New("read provider configuration: client_certificate (KUBE_CLIENT_CERT_DATA) and " +
-			"client_key (KUBE_CLIENT_KEY_DATA) go together: one of them is not set")
+			"client_key (KUBE_CLIENT_KEY_DATA) go together; set the one that is not set")
 	}
 	if c.ClientCertificate != "" {
 		if _, err := tls.X509KeyPair([]byte(c.ClientCertificate), []byte(c.ClientKey)); err != nil {
@@ -32,7 +32,7 @@ func (c *Config) check() error {
 		}
 	}
 	if c.CACertificate != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.CACertificate)) {
-		return errors.New("read cluster_ca_certificate (KUBE_CLUSTER_CA_CERT_DATA): it holds no certificate in PEM")
+		return errors.New("read cluster_ca_certificate (KUBE_CLUSTER_CA_CERT_DATA): it holds no certificate in PEM; write the content of the file, not its path")
 	}
 	if err := checkURL(c.ProxyURL, "http", "https", "socks5"); c.ProxyURL != "" && err != nil {
 		return fmt.Errorf("read proxy_url (KUBE_PROXY_URL): %w", err)
@@ -48,10 +48,10 @@ func (c *Config) check() error {
 func checkURL(text string, schemes ...string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return errors.New("it is not a URL with a host")
+		return errors.New("it is not a URL with a host, such as https://harvester.example.com:6443")
 	}
 	if slices.Contains(schemes, u.Scheme) {
 		return nil
 	}
-	return fmt.Errorf("its scheme %q is none of %v", u.Scheme, schemes)
+	return fmt.Errorf("its scheme is %q; write one of %v", u.Scheme, schemes)
 }

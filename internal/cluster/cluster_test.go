@@ -43,7 +43,7 @@ func file(t *testing.T, name, content string) string {
 // reach makes one request and returns its error.
 func reach(t *testing.T, c *cluster.Client) error {
 	t.Helper()
-	_, err := c.Kube.CoreV1().Secrets("tenant-acme").Get(t.Context(), "x", metav1.GetOptions{})
+	_, err := c.Core.Secrets("tenant-acme").Get(t.Context(), "x", metav1.GetOptions{})
 	return err
 }
 

@@ -83,7 +83,7 @@ func parse(content string) (*clientcmdapi.Config, error) {
 	}
 	api, err := clientcmd.Load(text)
 	if err != nil {
-		return nil, errors.New("it is neither a kubeconfig in YAML or JSON nor one in base64")
+		return nil, errors.New("it is neither a kubeconfig in YAML or JSON nor one in base64; write the content of the file, not its path")
 	}
 	return api, nil
 }

@@ -68,7 +68,7 @@ func TestAPodConfiguresItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Kube.CoreV1().Secrets("n").Get(t.Context(), "x", metav1.GetOptions{}); err != nil {
+	if _, err := client.Core.Secrets("n").Get(t.Context(), "x", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -99,7 +99,7 @@ func TestRequestsAreNotThrottled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limiter := c.Kube.CoreV1().RESTClient().GetRateLimiter(); limiter != nil && limiter.QPS() > 0 {
+	if limiter := c.Core.RESTClient().GetRateLimiter(); limiter != nil && limiter.QPS() > 0 {
 		t.Errorf("at most %v requests a second", limiter.QPS())
 	}
 }
