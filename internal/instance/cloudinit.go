@@ -65,7 +65,7 @@ func (s *Store) writeCloudInit(ctx context.Context, a ascent) error {
 		vm.AnnotationInstanceID: st.held.InstanceID,
 		vm.AnnotationConfigHash: guestConfig(spec, st.held).Hash(),
 	}
-	secrets := s.client.Kube.CoreV1().Secrets(spec.Namespace)
+	secrets := s.client.Core.Secrets(spec.Namespace)
 	s.report(ctx, "writing secret "+st.names.CloudInit)
 	for {
 		if st.cloudInit == nil {
@@ -102,7 +102,7 @@ func (s *Store) writeCloudInit(ctx context.Context, a ascent) error {
 }
 
 func (s *Store) rereadCloudInit(ctx context.Context, st *standing) (*corev1.Secret, error) {
-	found, err := find(ctx, s, query{"secret", st.key.Namespace, st.names.CloudInit}, s.client.Kube.CoreV1().Secrets(st.key.Namespace).Get)
+	found, err := find(ctx, s, query{"secret", st.key.Namespace, st.names.CloudInit}, s.client.Core.Secrets(st.key.Namespace).Get)
 	if err != nil {
 		return nil, err
 	}

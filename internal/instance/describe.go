@@ -69,7 +69,7 @@ func (s *Store) patchClaim(ctx context.Context, st *standing, c change) error {
 		return wrap(err, "patch claim %s/%s", st.key.Namespace, st.names.DataVolume)
 	}
 	written, err := retry(ctx, s, func(ctx context.Context) (*corev1.PersistentVolumeClaim, error) {
-		return s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace).Patch(ctx, st.data.Name, mergePatch, body, metav1.PatchOptions{FieldManager: fieldManager})
+		return s.client.Core.PersistentVolumeClaims(st.key.Namespace).Patch(ctx, st.data.Name, mergePatch, body, metav1.PatchOptions{FieldManager: fieldManager})
 	})
 	if err != nil {
 		return fmt.Errorf("patch claim %s/%s: %w", st.key.Namespace, st.names.DataVolume, err)

@@ -134,7 +134,7 @@ func (s *Store) writeDocument(ctx context.Context, st *standing, d guestDocument
 		return fmt.Errorf("render network data of instance %s: %w", st.key, err)
 	}
 	st.cloudInit, err = retry(ctx, s, func(ctx context.Context) (*corev1.Secret, error) {
-		return s.client.Kube.CoreV1().Secrets(st.key.Namespace).Create(ctx, &corev1.Secret{
+		return s.client.Core.Secrets(st.key.Namespace).Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: st.key.Namespace, Name: st.names.CloudInit, Labels: vm.Labels(st.key.Name), Annotations: annotations,
 			},

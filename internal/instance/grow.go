@@ -147,7 +147,7 @@ func (w *work) readClaim(ctx context.Context) error {
 
 // rereadClaim reads the data claim anew; that it is another one is an error.
 func (s *Store) rereadClaim(ctx context.Context, st *standing) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := find(ctx, s, query{"claim", st.key.Namespace, st.names.DataVolume}, s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace).Get)
+	claim, err := find(ctx, s, query{"claim", st.key.Namespace, st.names.DataVolume}, s.client.Core.PersistentVolumeClaims(st.key.Namespace).Get)
 	if err != nil {
 		return nil, err
 	}

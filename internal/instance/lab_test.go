@@ -93,14 +93,14 @@ func remains(t *testing.T, admin *cluster.Client, spec Spec) []string {
 	for i := range vms.Items {
 		note("vm", &vms.Items[i])
 	}
-	claims, err := admin.Kube.CoreV1().PersistentVolumeClaims(spec.Namespace).List(t.Context(), all)
+	claims, err := admin.Core.PersistentVolumeClaims(spec.Namespace).List(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range claims.Items {
 		note("claim", &claims.Items[i])
 	}
-	secrets, err := admin.Kube.CoreV1().Secrets(spec.Namespace).List(t.Context(), all)
+	secrets, err := admin.Core.Secrets(spec.Namespace).List(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}

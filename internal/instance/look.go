@@ -22,7 +22,7 @@ const consoleLines = 200
 // claims as they are now, the events about it, and what the guest says on its
 // console. It is best effort: what cannot be read is left as it was.
 func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed) {
-	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
+	claims := s.client.Core.PersistentVolumeClaims(st.key.Namespace)
 	var group errgroup.Group
 	group.Go(func() error {
 		if found, err := claims.Get(ctx, st.names.DataVolume, metav1.GetOptions{}); err == nil {
@@ -46,7 +46,7 @@ func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed)
 
 // pods lists the pods of an instance; none where they may not be read.
 func (s *Store) pods(ctx context.Context, key Key) []corev1.Pod {
-	list, err := s.client.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{
+	list, err := s.client.Core.Pods(key.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{vm.LabelInstance: key.Name}.String(),
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) eventsOf(ctx context.Context, namespace, name string) []corev1.E
 	if name == "" {
 		return nil
 	}
-	list, err := s.client.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+	list, err := s.client.Core.Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(),
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) console(ctx context.Context, namespace string, pods []corev1.Pod
 	if launcher == nil {
 		return "", ""
 	}
-	log, err := s.client.Kube.CoreV1().Pods(namespace).GetLogs(launcher.Name, &corev1.PodLogOptions{
+	log, err := s.client.Core.Pods(namespace).GetLogs(launcher.Name, &corev1.PodLogOptions{
 		Container: vm.ConsoleContainer,
 		TailLines: new(int64(consoleLines)),
 	}).DoRaw(ctx)

@@ -13,7 +13,7 @@ import (
 // the credentials Secret told already stays.
 func (s *Store) readOperatorSecret(ctx context.Context, i *Instance) error {
 	name := vm.NamesOf(i.Name).VM + "-connect"
-	secret, err := find(ctx, s, query{"secret", i.Namespace, name}, s.client.Kube.CoreV1().Secrets(i.Namespace).Get)
+	secret, err := find(ctx, s, query{"secret", i.Namespace, name}, s.client.Core.Secrets(i.Namespace).Get)
 	if err != nil || secret == nil {
 		return err
 	}

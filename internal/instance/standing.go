@@ -69,7 +69,7 @@ func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
 // attributes are made of.
 func (s *Store) standNamed(ctx context.Context, group *errgroup.Group, st *standing) {
 	key := st.key
-	secrets := s.client.Kube.CoreV1().Secrets(key.Namespace)
+	secrets := s.client.Core.Secrets(key.Namespace)
 	group.Go(func() (err error) {
 		st.vm, err = s.getVM(ctx, key.Namespace, st.names.VM)
 		return err
@@ -150,7 +150,7 @@ func (s *Store) getVM(ctx context.Context, namespace, name string) (*kubevirtv1.
 }
 
 func (s *Store) getClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
-	return find(ctx, s, query{"claim", namespace, name}, s.client.Kube.CoreV1().PersistentVolumeClaims(namespace).Get)
+	return find(ctx, s, query{"claim", namespace, name}, s.client.Core.PersistentVolumeClaims(namespace).Get)
 }
 
 // operatorInstance says whether the DBaaS operator has an instance of this
