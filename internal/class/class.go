@@ -53,7 +53,7 @@ func (c Catalogue) With(added Catalogue) (Catalogue, error) {
 	}
 	for _, name := range added.Names() {
 		if _, known := c[name]; known {
-			return nil, fmt.Errorf("add class %q: the name is taken; a class can be added, not redefined", name)
+			return nil, fmt.Errorf("add class %q: the name is taken; a class can be added, not redefined: choose another name", name)
 		}
 		if err := check(name, added[name]); err != nil {
 			return nil, fmt.Errorf("add class %q: %w", name, err)
@@ -81,7 +81,7 @@ func (c Catalogue) Names() []string {
 func check(name string, c Class) error {
 	switch {
 	case name == "" || strings.TrimSpace(name) != name:
-		return fmt.Errorf("the name is empty or has blanks around it")
+		return fmt.Errorf("the name is empty or has blanks around it; write a name such as db.custom")
 	case c.VCPU < 1:
 		return fmt.Errorf("cpu is %d; at least 1 is needed", c.VCPU)
 	case c.MemoryMiB < minMemoryMiB:

@@ -44,7 +44,7 @@ func (c Config) validate() error {
 // CheckParameterName refuses what cannot be the name of a setting of PostgreSQL.
 func CheckParameterName(name string) error {
 	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(name) {
-		return fmt.Errorf("%q is not the name of a setting", name)
+		return fmt.Errorf("%q is not the name of a setting, such as work_mem or pg_stat_statements.max", name)
 	}
 	return nil
 }
@@ -53,11 +53,11 @@ func CheckParameterName(name string) error {
 func CheckSource(value string) error {
 	// What remains can stand in apt's files as it is.
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'\\;{}", r) }) {
-		return fmt.Errorf("%q holds a character that apt's files cannot", value)
+		return fmt.Errorf("%q holds a character that apt's files cannot; write it percent-encoded", value)
 	}
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return fmt.Errorf("%q is not an http or https URL", value)
+		return fmt.Errorf("%q is not an http or https URL, such as http://proxy.example.com:3142", value)
 	}
 	return nil
 }

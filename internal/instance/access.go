@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
@@ -36,7 +35,8 @@ func (s *Store) Access(ctx context.Context, key Key) (*Access, error) {
 			return nil, err
 		}
 	} else if !st.everAvailable() {
-		return nil, fmt.Errorf("read credentials of instance %s: it was never available, so nobody can log in yet (status %s, %s)", key, in.Status, in.Reason)
+		return nil, refuse("Read them once the instance is available: an apply waits for that, or says why it is not.",
+			"read credentials of instance %s: it was never available, so nobody can log in yet (status %s, %s)", key, in.Status, in.Reason)
 	}
 	a := &Access{Connection: in.Connection(), Password: st.password(), CACertPEM: in.CACertPEM}
 	if a.Host == "" {

@@ -44,9 +44,9 @@ func pickImage(images []harvesterv1.VirtualMachineImage, namespace, display stri
 
 func holdings(namespace string, images []string) string {
 	if len(images) == 0 {
-		return fmt.Sprintf("Namespace %s holds no image at all.", namespace)
+		return fmt.Sprintf("Upload it, or name another namespace: %s holds no image at all.", namespace)
 	}
-	return fmt.Sprintf("Namespace %s holds: %s.", namespace, strings.Join(images, ", "))
+	return fmt.Sprintf("Name one that exists. Namespace %s holds: %s.", namespace, strings.Join(images, ", "))
 }
 
 // described is an image as messages name it.

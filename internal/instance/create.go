@@ -60,7 +60,7 @@ func (s *Store) takeOver(ctx context.Context, a ascent, accepted func(*Instance)
 	}
 	read, readErr := s.getLate(ctx, a.key)
 	if readErr != nil {
-		known.Warnings = append(known.Warnings, fmt.Sprintf("the instance could not be read back: %v", readErr))
+		known.Warnings = append(known.Warnings, fmt.Sprintf("the instance stands, but could not be read back; the next plan reads it: %v", readErr))
 		read = &known
 	}
 	read.Warnings = append(read.Warnings, w.warnings...)
@@ -136,7 +136,7 @@ func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instan
 	}
 	read, err := s.Get(ctx, a.key)
 	if err != nil {
-		known.Warnings = append(warnings, fmt.Sprintf("the instance is available, but could not be read back: %v", err))
+		known.Warnings = append(warnings, fmt.Sprintf("the instance is available, but could not be read back; the next plan reads it: %v", err))
 		return &known, nil
 	}
 	read.Warnings = append(read.Warnings, warnings...)
@@ -179,7 +179,7 @@ func (s *Store) stopNew(ctx context.Context, key Key) error {
 		return err
 	}
 	if st.vm == nil {
-		return fmt.Errorf("stop instance %s: its virtual machine %s is gone", key, st.names.VM)
+		return fmt.Errorf("stop instance %s: its virtual machine %s was deleted meanwhile; apply again", key, st.names.VM)
 	}
 	return s.stop(ctx, st)
 }

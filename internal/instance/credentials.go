@@ -67,6 +67,11 @@ func (e *SecretError) Error() string {
 	return fmt.Sprintf("read secret %s/%s: key %q %s", e.Namespace, e.Name, e.Key, e.Problem)
 }
 
+// Advice says what to do: the provider never writes such a Secret itself.
+func (e *SecretError) Advice() string {
+	return fmt.Sprintf("Restore the Secret from a backup; the provider repairs or overwrites none. To see what it holds: kubectl -n %s describe secret %s", e.Namespace, e.Name)
+}
+
 // parseCredentials reads a credentials Secret that this provider wrote.
 // Whether ca_key has to be there depends on what else stands: the caller judges.
 func parseCredentials(secret *corev1.Secret) (credentials, error) {
@@ -212,7 +217,7 @@ func inNamespace(spec Spec, err error) error {
 // claimOnce returns the stored Secret, or a conflict, "already exists" or
 // "not found" when what was read is not what stands any more.
 func (s *Store) claimOnce(ctx context.Context, spec Spec, ownerID string, stands *standing) (*corev1.Secret, error) {
-	secrets := s.client.Kube.CoreV1().Secrets(spec.Namespace)
+	secrets := s.client.Core.Secrets(spec.Namespace)
 	if stands.credentials == nil {
 		wanted, err := newCredentials(spec, ownerID)
 		if err != nil {
@@ -238,7 +243,7 @@ func (s *Store) patchSecret(ctx context.Context, read *corev1.Secret, c change) 
 		return nil, fmt.Errorf("patch secret %s/%s: %w", read.Namespace, read.Name, err)
 	}
 	stored, err := retry(ctx, s, func(ctx context.Context) (*corev1.Secret, error) {
-		return s.client.Kube.CoreV1().Secrets(read.Namespace).Patch(ctx, read.Name, mergePatch, body, metav1.PatchOptions{FieldManager: fieldManager})
+		return s.client.Core.Secrets(read.Namespace).Patch(ctx, read.Name, mergePatch, body, metav1.PatchOptions{FieldManager: fieldManager})
 	})
 	return stored, wrap(err, "patch secret %s/%s", read.Namespace, read.Name)
 }

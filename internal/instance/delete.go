@@ -27,7 +27,7 @@ func (s *Store) Delete(ctx context.Context, r DeleteRequest) (warnings []string,
 		return nil, refuse("Import the instance again.", "delete instance %s: the state does not say which instance it is", r.Key)
 	}
 	if why := st.foreign(r.Key); why != "" {
-		return []string{fmt.Sprintf("instance %s was left as it stands: %s", r.Key, why)}, nil
+		return []string{fmt.Sprintf("instance %s was left as it stands: %s; this state has forgotten it, and `terraform import` takes it in again", r.Key, why)}, nil
 	}
 	if err := st.guardDelete(r); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s *Store) removeMachine(ctx context.Context, st *standing) error {
 // may have made them only after the first look. Only what has our label is
 // ours, and of data only what has this instance's id.
 func (s *Store) removeVolumes(ctx context.Context, st *standing) error {
-	claims := s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace)
+	claims := s.client.Core.PersistentVolumeClaims(st.key.Namespace)
 	var doomed []relic
 	volume, err := s.dataVolume(ctx, st)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) removeVolumes(ctx context.Context, st *standing) error {
 // removeSecrets comes last: until everything else is gone the credentials
 // Secret says whose it is.
 func (s *Store) removeSecrets(ctx context.Context, st *standing) error {
-	secrets := s.client.Kube.CoreV1().Secrets(st.key.Namespace)
+	secrets := s.client.Core.Secrets(st.key.Namespace)
 	for _, secret := range []*corev1.Secret{st.cloudInit, st.credentials} {
 		if st.retained && secret == st.credentials {
 			continue

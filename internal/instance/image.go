@@ -58,7 +58,7 @@ type imageRef struct{ namespace, name string }
 
 func parseImageRef(text string) (imageRef, error) {
 	if text == "" {
-		return imageRef{}, errors.New("read image reference: it is empty")
+		return imageRef{}, errors.New("read image reference: it is empty; write namespace/name, name or a display name")
 	}
 	namespace, name, found := strings.Cut(text, "/")
 	if !found {
@@ -110,7 +110,7 @@ func imageAccess(err error) error {
 		Field: FieldImage,
 		Err:   err,
 		Advice: "The provider needs the verbs get and list on virtualmachineimages (harvesterhci.io) in the image's namespace; " +
-			"examples/rbac holds the Role.",
+			"examples/rbac/images-and-networks-role.yaml holds the Role.",
 	}
 }
 
@@ -119,7 +119,7 @@ func imageAccess(err error) error {
 func assessImage(i *harvesterv1.VirtualMachineImage) (Image, error) {
 	id := i.Namespace + "/" + i.Name
 	if i.DeletionTimestamp != nil {
-		return Image{}, &FieldError{Field: FieldImage, Err: fmt.Errorf("use image %s: it is being deleted", id)}
+		return Image{}, &FieldError{Field: FieldImage, Err: fmt.Errorf("use image %s: it is being deleted", id), Advice: "Name another one."}
 	}
 	if c := imageCondition(i, string(harvesterv1.ImageRetryLimitExceeded)); c.Status == corev1.ConditionTrue {
 		return Image{}, &FieldError{

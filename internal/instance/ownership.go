@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,17 +11,18 @@ import (
 
 // errNotOwner says that another create took the instance over. Whoever gets it
 // stops at once and keeps nothing: the instance is the other's now.
-var errNotOwner = errors.New("another create of this instance has taken it over")
+var errNotOwner = refuse("Nothing of it is in this state. Import it if it is to be managed here, else choose another name.",
+	"another create of this instance has taken it over")
 
 // stillOwner asks the credentials Secret whether the instance is still ours.
 func (s *Store) stillOwner(ctx context.Context, key Key) error {
 	name := vm.NamesOf(key.Name).Credentials
-	secret, err := find(ctx, s, query{"secret", key.Namespace, name}, s.client.Kube.CoreV1().Secrets(key.Namespace).Get)
+	secret, err := find(ctx, s, query{"secret", key.Namespace, name}, s.client.Core.Secrets(key.Namespace).Get)
 	if err != nil {
 		return err
 	}
 	if secret == nil {
-		return fmt.Errorf("get secret %s/%s: it was deleted while the instance was being created", key.Namespace, name)
+		return fmt.Errorf("get secret %s/%s: it was deleted while the instance was being created; apply again", key.Namespace, name)
 	}
 	return owns(secret, key)
 }

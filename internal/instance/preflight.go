@@ -130,7 +130,7 @@ func findings(results []error) ([]Finding, error) {
 		case errors.Is(err, errTakesOver):
 			found = append(found, Finding{
 				Field: FieldName, Warning: true, Summary: "Instance takes over data that was kept",
-				Detail: "A data volume and a credentials Secret stand under this name, left by an instance that was deleted with deletion_policy = \"retain\". The new instance takes them over: the same data, password and certificate authority.",
+				Detail: "A data volume and a credentials Secret stand under this name, left by an instance that was deleted with deletion_policy = \"retain\". The new instance takes them over: the same data, password and certificate authority.\n\nTo begin with an empty database instead, choose another name.",
 			})
 		case isField:
 			found = append(found, Finding{
@@ -140,7 +140,7 @@ func findings(results []error) ([]Finding, error) {
 				Detail:  paragraphs(field.Error(), field.Advice),
 			})
 		case isSecret:
-			found = append(found, Finding{Field: FieldName, Summary: "Credentials Secret cannot be used", Detail: secret.Error()})
+			found = append(found, Finding{Field: FieldName, Summary: "Credentials Secret cannot be used", Detail: paragraphs(secret.Error(), secret.Advice())})
 		default:
 			return found, err
 		}
@@ -179,7 +179,7 @@ func paragraphs(texts ...string) string {
 func (s *Store) checkNetwork(ctx context.Context, spec Spec) error {
 	namespace, name, found := strings.Cut(spec.NetworkRef, "/")
 	if !found || namespace == "" || name == "" {
-		return &FieldError{Field: FieldNetwork, Err: fmt.Errorf("read network reference %q: want namespace/name", spec.NetworkRef)}
+		return &FieldError{Field: FieldNetwork, Err: fmt.Errorf("read network reference %q: write namespace/name", spec.NetworkRef)}
 	}
 	_, err := retry(ctx, s, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return s.client.Dynamic.Resource(networkResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -210,7 +210,7 @@ func (s *Store) checkMonitoring(ctx context.Context, spec Spec) error {
 // storageClass returns the class of the data volume, nil when it may not be read.
 func (s *Store) storageClass(ctx context.Context, spec Spec) (*storagev1.StorageClass, error) {
 	found, err := retry(ctx, s, func(ctx context.Context) (*storagev1.StorageClass, error) {
-		return s.client.Kube.StorageV1().StorageClasses().Get(ctx, spec.StorageType, metav1.GetOptions{})
+		return s.client.Storage.StorageClasses().Get(ctx, spec.StorageType, metav1.GetOptions{})
 	})
 	switch {
 	case err == nil:

@@ -51,7 +51,7 @@ func (s *Store) completeOnce(ctx context.Context, key Key, c completion) error {
 		return err
 	}
 	if st.vm == nil {
-		return fmt.Errorf("complete instance %s: its virtual machine %s is gone", key, st.names.VM)
+		return fmt.Errorf("complete instance %s: its virtual machine %s was deleted meanwhile; apply again", key, st.names.VM)
 	}
 	if st.credentials != nil {
 		if err := owns(st.credentials, key); err != nil {
@@ -120,7 +120,7 @@ func (s *Store) labelDisk(ctx context.Context, st *standing) error {
 		return err
 	}
 	st.os, err = retry(ctx, s, func(ctx context.Context) (*corev1.PersistentVolumeClaim, error) {
-		return s.client.Kube.CoreV1().PersistentVolumeClaims(st.key.Namespace).
+		return s.client.Core.PersistentVolumeClaims(st.key.Namespace).
 			Patch(ctx, st.names.OSVolume, mergePatch, body, metav1.PatchOptions{FieldManager: fieldManager})
 	})
 	return wrap(err, "label claim %s/%s", st.key.Namespace, st.names.OSVolume)

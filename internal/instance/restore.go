@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/vm"
@@ -65,7 +66,8 @@ func (st *standing) restorable(key Key) error {
 		return refuse("`terraform destroy` removes what is left; then create the instance anew.",
 			"update instance %s: its virtual machine %s and its data volume %s are gone", key, st.names.VM, st.names.DataVolume)
 	case !vm.Ours(st.data, key.Name) || st.data.Annotations[vm.AnnotationInstanceID] != key.InstanceID:
-		return refuse(keep, "update instance %s: its virtual machine %s is gone, and volume %s does not belong to it", key, st.names.VM, st.names.DataVolume)
+		return refuse(keep+" Find out whose the volume is. `terraform state rm` forgets the instance here without touching anything.",
+			"update instance %s: its virtual machine %s is gone, and volume %s does not belong to it", key, st.names.VM, st.names.DataVolume)
 	case st.credentials == nil:
 		return refuse(keep+" Restore the Secret from a backup, and apply again.",
 			"update instance %s: its virtual machine %s and its secret %s are gone", key, st.names.VM, st.names.Credentials)
@@ -95,7 +97,8 @@ func (w *work) restoredPremises(ctx context.Context) (premises, error) {
 		kept.ID = p.image.ID
 	}
 	if kept.StorageClass == "" {
-		return premises{}, errors.New("make virtual machine anew: the root disk names no storage class")
+		return premises{}, refuse(fmt.Sprintf("It holds no data: remove it, and the next apply makes a new one: kubectl -n %s delete pvc %s", w.st.key.Namespace, w.st.os.Name),
+			"make virtual machine of instance %s anew: its root disk %s names no storage class", w.key, w.st.os.Name)
 	}
 	return premises{image: kept, modes: modes}, nil
 }

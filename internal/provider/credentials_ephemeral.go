@@ -110,7 +110,7 @@ func (r *credentialsEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 	defer cancel()
 	access, err := r.store.Access(ctx, key)
 	if err != nil {
-		report(&resp.Diagnostics, "Cannot read the credentials of "+key.String(), err)
+		report(&resp.Diagnostics, "Cannot read the credentials of "+key.String(), absent(err, key))
 		return
 	}
 	resp.Diagnostics.Append(resp.Result.Set(ctx, m.filled(access))...)

@@ -17,12 +17,7 @@ import (
 // report is the one way from an error to a diagnostic: what happened, why, and
 // what to do, each a paragraph of its own.
 func report(diags *diag.Diagnostics, summary string, err error) {
-	paragraphs := []string{sentence(err.Error())}
-	if denial, ok := instance.Denied(err); ok {
-		paragraphs = append(paragraphs, missingRule(denial))
-	}
-	paragraphs = append(paragraphs, advice(err)...)
-	detail := strings.Join(paragraphs, "\n\n")
+	detail := strings.Join(append([]string{sentence(err.Error())}, advice(err)...), "\n\n")
 	if field, ok := errors.AsType[*instance.FieldError](err); ok && field.Field != "" {
 		diags.AddAttributeError(path.Root(string(field.Field)), summary, detail)
 		return
@@ -30,16 +25,25 @@ func report(diags *diag.Diagnostics, summary string, err error) {
 	diags.AddError(summary, detail)
 }
 
-// advice is what to do about an error, from the innermost cause out.
+// advice is what to do about an error, from the innermost cause out. There
+// always is some.
 func advice(err error) []string {
 	var result []string
+	if denial, ok := instance.Denied(err); ok {
+		result = append(result, missingRule(denial))
+	}
 	if field, ok := errors.AsType[*instance.FieldError](err); ok && field.Advice != "" {
 		result = append(result, field.Advice)
 	}
 	if refusal, ok := errors.AsType[*instance.RefusalError](err); ok && refusal.Advice != "" {
 		result = append(result, refusal.Advice)
 	}
+	if secret, ok := errors.AsType[*instance.SecretError](err); ok {
+		result = append(result, secret.Advice())
+	}
 	switch {
+	case errors.Is(err, instance.ErrNotFound):
+		result = append(result, "Plan again: the next plan creates the instance.")
 	case errors.Is(err, context.Canceled):
 		result = append(result, "The run was interrupted. What already stands is in the state; the next apply goes on from there.")
 	case errors.Is(err, context.DeadlineExceeded):
@@ -48,12 +52,40 @@ func advice(err error) []string {
 	if unavailable, ok := errors.AsType[*instance.UnavailableError](err); ok {
 		result = append(result, unavailableAdvice(unavailable))
 	}
+	if len(result) == 0 {
+		result = append(result, causeAdvice(instance.CauseOf(err)))
+	}
 	if leftover, ok := errors.AsType[*instance.LeftoverError](err); ok && len(leftover.Secrets) > 0 {
 		result = append(result, fmt.Sprintf("No virtual machine was created. Of this instance only Secrets stand, if anything, and the next apply uses them again, so that CA and password stay. To give it up instead, remove them:\n\n  kubectl -n %s delete secret %s",
 			leftover.Namespace, strings.Join(leftover.Secrets, " ")))
 	}
 	return result
 }
+
+// causeAdvice is for failures of which nothing more special is known.
+func causeAdvice(cause instance.Cause) string {
+	switch cause {
+	case instance.CauseUnreachable:
+		return "Check that the Kubernetes API answers at the address that the provider block, or its kubeconfig, names: kubectl get --raw /version. Then try again."
+	case instance.CauseUntrusted:
+		return "Check cluster_ca_certificate, tls_server_name and the client certificate, or the kubeconfig that holds them."
+	case instance.CauseUnauthenticated:
+		return "The API server does not accept the credentials. Renew the token, the client certificate or the kubeconfig."
+	case instance.CauseRefused:
+		return "The cluster refused this and says why. Correct what it names, then try again."
+	case instance.CauseTaken:
+		return "Somebody else writes the same object. Find out who, then try again."
+	case instance.CauseUnserved:
+		return "The cluster does not serve this kind of object. Check that it is a Harvester and that its KubeVirt runs: kubectl get apiservices."
+	case instance.CauseBusy:
+		return "The API server, or a webhook that it asks, cannot answer for now. Look after the cluster, then try again."
+	default:
+		return "Try again. If the error stays, " + fault
+	}
+}
+
+// fault is what to do where nobody but the provider's authors can help.
+const fault = "report it with the provider's version and the log that TF_LOG=debug makes."
 
 func unavailableAdvice(err *instance.UnavailableError) string {
 	switch {
@@ -76,8 +108,21 @@ func missingRule(d instance.Denial) string {
 	if d.Namespace != "" {
 		where = fmt.Sprintf("in a Role of namespace %s", d.Namespace)
 	}
-	return fmt.Sprintf("The account that the provider uses may not %s %s. It needs this rule, %s:\n\n  apiGroups: [%q], resources: [%q], verbs: [%q]",
-		d.Verb, d.Resource, where, d.Group, d.Resource, d.Verb)
+	return fmt.Sprintf("The account that the provider uses may not %s %s. It needs this rule, %s:\n\n  apiGroups: [%q], resources: [%q], verbs: [%q]\n\n"+
+		"All that the provider needs there is in examples/rbac/%s, which its documentation shows.",
+		d.Verb, d.Resource, where, d.Group, d.Resource, d.Verb, manifest(d.Resource))
+}
+
+// manifest is the file of examples/rbac that has the rules for a resource.
+func manifest(resource string) string {
+	switch resource {
+	case "virtualmachineimages", "network-attachment-definitions":
+		return "images-and-networks-role.yaml"
+	case "storageclasses", "storageprofiles":
+		return "storage-clusterrole.yaml"
+	default:
+		return "tenant-role.yaml"
+	}
 }
 
 // refused is an error about the plan itself: what happened and what to do.

@@ -74,12 +74,12 @@ func (f *connectionFunction) Run(ctx context.Context, req function.RunRequest, r
 		"port": given.Port.ValueInt64() < 1 || given.Port.ValueInt64() > 65535,
 	} {
 		if missing {
-			resp.Error = function.NewArgumentFuncError(0, fmt.Sprintf("%s is missing or out of range", name))
+			resp.Error = function.NewArgumentFuncError(0, fmt.Sprintf("%s is missing or out of range; give host and dbname, and a port from 1 to 65535", name))
 			return
 		}
 	}
 	if given.Username.ValueString() == "" && given.Password.ValueString() != "" {
-		resp.Error = function.NewArgumentFuncError(0, "a password needs a username")
+		resp.Error = function.NewArgumentFuncError(0, "the password has no username; give both, or null for both")
 		return
 	}
 	text := f.render(login{

@@ -46,7 +46,7 @@ func checkParameter(name, value string) error {
 		}
 	}
 	if strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
-		return fmt.Errorf("the value of %q holds a NUL or is not UTF-8", name)
+		return fmt.Errorf("the value of %q holds a NUL or is not UTF-8, which postgresql.conf cannot hold; write it without", name)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func checkCIDR(s string) error {
 	case err != nil:
 		return fmt.Errorf("%q is not a network such as 10.0.0.0/8 or fd00::/8; one host is written 10.0.0.7/32", s)
 	case prefix.Addr().Is4In6():
-		return fmt.Errorf("%q must be written as a network of IPv4", s)
+		return fmt.Errorf("%q is IPv4 written as IPv6; it must be written as a network of IPv4", s)
 	case prefix.Masked().String() != s:
 		return fmt.Errorf("%q must be written %s", s, prefix.Masked())
 	}
@@ -85,7 +85,7 @@ func checkCIDR(s string) error {
 
 func checkDNSName(name string) error {
 	if _, err := netip.ParseAddr(name); err == nil {
-		return fmt.Errorf("%q is an address: the certificate is valid for every address of the instance anyway", name)
+		return fmt.Errorf("%q is an address: the certificate is valid for every address of the instance anyway; leave it out", name)
 	}
 	labels := strings.Split(strings.TrimPrefix(name, "*."), ".")
 	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

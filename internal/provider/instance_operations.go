@@ -174,7 +174,7 @@ func saveKept(ctx context.Context, target *tfsdk.State, plan tfsdk.Plan, read mo
 	}
 	kept, err := promised(plan.Raw, target.Raw)
 	if err != nil {
-		diags.AddAttributeError(path.Empty(), "Cannot save the state", err.Error())
+		diags.AddAttributeError(path.Empty(), "Cannot save the state", sentence(err.Error())+"\n\nTry again. If the error stays, "+fault)
 		return diags
 	}
 	target.Raw = kept

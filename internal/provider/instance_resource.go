@@ -96,7 +96,7 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 	setIdentity(ctx, resp.Identity, &state, &resp.Diagnostics)
 	if r.store == nil {
 		resp.Diagnostics.AddWarning("Instance not read",
-			"The provider's configuration is known only after apply, so "+state.key().String()+" was not read; the plan works with what the state says.")
+			"The provider's configuration is known only after apply, so "+state.key().String()+" was not read; the plan works with what the state says.\n\nApply what the configuration depends on first, with -target, to see what stands.")
 		return
 	}
 	limit, diags := state.Timeouts.Read(ctx, defaultRead)

@@ -26,7 +26,7 @@ type privateReader interface {
 func setIntent(ctx context.Context, private privateWriter, intent instance.Intent) diag.Diagnostics {
 	value, err := json.Marshal(string(intent))
 	if err != nil {
-		return diag.Diagnostics{diag.NewErrorDiagnostic("Cannot record the plan's intent", err.Error())}
+		return diag.Diagnostics{diag.NewErrorDiagnostic("Cannot record why Delete will be called", sentence(err.Error())+"\n\nTry again. If the error stays, "+fault)}
 	}
 	return private.SetKey(ctx, intentKey, value)
 }

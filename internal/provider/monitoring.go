@@ -71,7 +71,7 @@ func checkInterval(text string) error {
 		sum += time.Duration(count) * unit
 	}
 	if sum <= 0 || sum > 24*time.Hour {
-		return fmt.Errorf("%q is not between 1ms and 1d", text)
+		return fmt.Errorf("%q cannot be an interval; write one between 1ms and 1d", text)
 	}
 	return nil
 }

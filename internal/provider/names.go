@@ -66,9 +66,9 @@ func checkImage(image string) error {
 	namespace, name, qualified := strings.Cut(image, "/")
 	switch {
 	case strings.TrimSpace(image) == "":
-		return fmt.Errorf("an image must be named: its VirtualMachineImage object or its display name")
+		return fmt.Errorf("no image is named; write the name of a VirtualMachineImage object or its display name")
 	case qualified && strings.TrimSpace(name) == "":
-		return fmt.Errorf("%q names a namespace but no image in it", image)
+		return fmt.Errorf("%q names a namespace but no image in it; write namespace/name", image)
 	case qualified && checkNamespace(namespace) != nil:
 		return fmt.Errorf("%q is not the namespace of an image: write namespace/name, name, or the display name", namespace)
 	}
@@ -95,7 +95,7 @@ func checkUsername(name string) error {
 	}
 	reserved := []string{"postgres", "postgres_exporter", "replicator", "public", "none"}
 	if slices.Contains(reserved, name) || strings.HasPrefix(name, "pg_") {
-		return fmt.Errorf("%q is reserved: pg_* and %s belong to PostgreSQL or to the service itself", name, strings.Join(reserved, ", "))
+		return fmt.Errorf("%q is reserved: pg_* and %s belong to PostgreSQL or to the service itself; choose another name", name, strings.Join(reserved, ", "))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func checkPassword(password string) error {
 	case len(password) < 8 || len(password) > 128:
 		return fmt.Errorf("the password has %d bytes; 8 to 128 are needed", len(password))
 	case strings.ContainsAny(password, "\r\n\x00"):
-		return fmt.Errorf("the password holds a line break or a NUL, which clients cannot send or files cannot hold")
+		return fmt.Errorf("the password holds a line break or a NUL, which clients cannot send or files cannot hold; leave it out")
 	}
 	return nil
 }
@@ -155,11 +155,11 @@ func checkHostAddress(s string) error {
 	short := prefix.Addr().Is4() && prefix.Bits() < 31 || prefix.Addr().Is6() && prefix.Bits() < 127
 	switch {
 	case prefix.Bits() == 0:
-		return fmt.Errorf("%q has no network: the prefix length is 0", s)
+		return fmt.Errorf("%q has no network: the prefix length is 0; write the length of the network's prefix", s)
 	case short && prefix.Masked().Addr() == prefix.Addr():
-		return fmt.Errorf("%q is the network itself, not the address of a host in it", s)
+		return fmt.Errorf("%q is the network itself; write the address of a host in it", s)
 	case short && prefix.Addr().Is4() && !prefix.Contains(prefix.Addr().Next()):
-		return fmt.Errorf("%q is the network's broadcast address", s)
+		return fmt.Errorf("%q is the network's broadcast address; write that of a host in it", s)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func checkHostAddress(s string) error {
 func checkAddress(s string) error {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
-		return fmt.Errorf("%q is not an IP address", s)
+		return fmt.Errorf("%q is not an IP address, such as 10.50.0.1", s)
 	}
 	if addr.String() != s {
 		return fmt.Errorf("%q must be written %s", s, addr)
@@ -177,7 +177,7 @@ func checkAddress(s string) error {
 
 func usable(addr netip.Addr) error {
 	if addr.Zone() != "" || addr.Is4In6() || addr.IsUnspecified() || addr.IsLoopback() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
-		return fmt.Errorf("%s cannot serve a host on a network: it is a loopback, link-local, multicast, mapped or unspecified address", addr)
+		return fmt.Errorf("%s cannot serve a host on a network: it is a loopback, link-local, multicast, mapped or unspecified address; write one of the network", addr)
 	}
 	return nil
 }
@@ -194,9 +194,9 @@ func checkGateway(address, gateway string) error {
 	}
 	switch {
 	case addr == prefix.Addr():
-		return fmt.Errorf("gateway %s is the instance's own address", gateway)
+		return fmt.Errorf("gateway %s is the instance's own address; write the router's", gateway)
 	case !prefix.Contains(addr):
-		return fmt.Errorf("gateway %s is outside the network %s of address %s", gateway, prefix.Masked(), address)
+		return fmt.Errorf("gateway %s is outside the network %s of address %s; write the router's address in it", gateway, prefix.Masked(), address)
 	}
 	return nil
 }

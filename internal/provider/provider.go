@@ -94,7 +94,10 @@ func (p *dbaas) Configure(ctx context.Context, req provider.ConfigureRequest, re
 	wanted.UserAgent = "terraform-provider-dbaas/" + p.version + " Terraform/" + req.TerraformVersion
 	client, err := cluster.New(wanted, p.getenv)
 	if err != nil {
-		report(&resp.Diagnostics, "Cannot connect to a cluster", err)
+		report(&resp.Diagnostics, "Cannot connect to a cluster", &instance.RefusalError{
+			Err:    err,
+			Advice: "Correct the provider block, or the environment variable that stands in for it. Nothing was sent yet.",
+		})
 		return
 	}
 	back.namespace = client.Namespace
