@@ -37,8 +37,8 @@ func newCLI(t *testing.T, module string) *cli {
 	return c
 }
 
-// newProcessCLI is a cli whose provider is a process of its own, as a user's
-// is, and which logs all that Terraform and the provider can log.
+// newProcessCLI is a processCLI that logs all that Terraform and the provider
+// can log.
 func newProcessCLI(t *testing.T, module string, environment ...string) *cli {
 	t.Helper()
 	c := processCLI(t, t.TempDir(), environment...)
@@ -47,15 +47,24 @@ func newProcessCLI(t *testing.T, module string, environment ...string) *cli {
 	return c
 }
 
-// processCLI builds the provider, and uses it in a folder.
+// buildProvider builds it once, and returns the program's path.
+var buildProvider func() (string, error)
+
+func build(dir string) (string, error) {
+	program := filepath.Join(dir, "terraform-provider-dbaas")
+	command := exec.Command("go", "build", "-o", program, "../..") //nolint:noctx // for all tests
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the provider: %w\n%s", err, out)
+	}
+	return program, nil
+}
+
+// processCLI is a cli whose provider is a process of its own, as a user's is.
 func processCLI(t *testing.T, dir string, environment ...string) *cli {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "terraform-provider-dbaas")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the provider: %v\n%s", err, out)
-	}
+	program, err := buildProvider()
+	must(t, err)
 	settings := filepath.Join(t.TempDir(), "terraformrc")
 	must(t, os.WriteFile(settings, fmt.Appendf(nil, "provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n",
 		address("wso2/dbaas"), filepath.Dir(program)), 0o600))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 func images() schema.GroupVersionResource {
@@ -71,47 +72,66 @@ func (l *lab) imageField(image, field string) string {
 	return text
 }
 
-// failedImage makes an image of whose import Harvester has given up, and
-// removes it after the test. Harvester does not try again: its second try may
-// find the backing image of the first still going, and then that is its reason.
+// failedImage makes an image of whose import Harvester has given up for a
+// reason, and removes it after the test. With its cache behind, Harvester may
+// give up for another one: that its own backing image "is being deleted".
 func (l *lab) failedImage(name, why string) {
 	l.t.Helper()
 	all := l.dynamic.Resource(images()).Namespace("default")
-	l.t.Cleanup(func() { must(l.t, all.Delete(context.Background(), name, metav1.DeleteOptions{})) })
-	made, err := all.Create(l.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
-		"metadata": map[string]any{"name": name, "annotations": map[string]any{"lab.dbaas/image-fails": why}},
-		"spec": map[string]any{
-			"displayName": name + ".qcow2", "sourceType": "download", "retry": int64(0),
-			"url":                    strings.TrimSuffix(l.imageField("debian-12", "url"), path.Base(l.imageField("debian-12", "url"))) + name + ".qcow2",
-			"storageClassParameters": map[string]any{"migratable": "true", "numberOfReplicas": "3", "staleReplicaTimeout": "30"},
-		},
-	}}, metav1.CreateOptions{})
-	must(l.t, err)
+	remove := func() { must(l.t, all.Delete(context.Background(), name, metav1.DeleteOptions{})) }
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
 	defer cancel()
-	changes, err := all.Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(), ResourceVersion: made.GetResourceVersion(),
+	for {
+		made, err := all.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
+			"metadata": map[string]any{"name": name, "annotations": map[string]any{"lab.dbaas/image-fails": why}},
+			"spec": map[string]any{
+				"displayName": name + ".qcow2", "sourceType": "download", "retry": int64(1),
+				"url":                    strings.TrimSuffix(l.imageField("debian-12", "url"), path.Base(l.imageField("debian-12", "url"))) + name + ".qcow2",
+				"storageClassParameters": map[string]any{"migratable": "true", "numberOfReplicas": "3", "staleReplicaTimeout": "30"},
+			},
+		}}, metav1.CreateOptions{})
+		must(l.t, err)
+		reason := ""
+		l.followImage(ctx, made, func(image *unstructured.Unstructured, _ bool) bool {
+			reason = gaveUp(image)
+			return reason != ""
+		})
+		if strings.Contains(reason, why) {
+			l.t.Cleanup(remove)
+			return
+		}
+		remove()
+		l.followImage(ctx, made, func(_ *unstructured.Unstructured, gone bool) bool { return gone })
+	}
+}
+
+// followImage returns when an image is as wanted.
+func (l *lab) followImage(ctx context.Context, since *unstructured.Unstructured, wanted func(image *unstructured.Unstructured, gone bool) bool) {
+	l.t.Helper()
+	changes, err := l.dynamic.Resource(images()).Namespace("default").Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", since.GetName()).String(), ResourceVersion: since.GetResourceVersion(),
 	})
 	must(l.t, err)
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
-		if image, ok := change.Object.(*unstructured.Unstructured); ok && gaveUp(image) {
+		if image, ok := change.Object.(*unstructured.Unstructured); ok && wanted(image, change.Type == watch.Deleted) {
 			return
 		}
 	}
-	l.t.Fatalf("Harvester does not give up the import of %s", name)
+	l.t.Fatalf("image %s does not become what the test needs", since.GetName())
 }
 
-func gaveUp(image *unstructured.Unstructured) bool {
+// gaveUp is why Harvester has given up an image, empty if it has not.
+func gaveUp(image *unstructured.Unstructured) string {
 	conditions, _, err := unstructured.NestedSlice(image.Object, "status", "conditions")
 	if err != nil {
-		return false
+		return ""
 	}
 	for _, condition := range conditions {
 		if c, ok := condition.(map[string]any); ok && c["type"] == "RetryLimitExceeded" && c["status"] == "True" {
-			return true
+			return fmt.Sprint(c["message"])
 		}
 	}
-	return false
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,21 +48,40 @@ type lab struct {
 	control    string // URL of the fault proxy's control
 }
 
-// useLab finds the lab that the environment names, and forgets what earlier
-// tests asked of its fault proxy.
+// TestMain keeps out what the user's own environment and configuration say.
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "dbaas-acceptance-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	empty := filepath.Join(dir, "terraformrc")
+	buildProvider = sync.OnceValues(func() (string, error) { return build(dir) })
+	if err := errors.Join(os.WriteFile(empty, nil, 0o600),
+		os.Setenv("TF_ACC", "1"), os.Setenv("CHECKPOINT_DISABLE", "1"), os.Setenv("TF_CLI_CONFIG_FILE", empty)); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// useLab finds the lab that the environment names, for a story that others may
+// run beside: its fault proxy is its own.
 func useLab(t *testing.T) *lab {
+	t.Helper()
+	l := useLabAlone(t)
+	t.Parallel()
+	return l
+}
+
+// useLabAlone is useLab for a story that would disturb others.
+func useLabAlone(t *testing.T) *lab {
 	t.Helper()
 	dir := os.Getenv("DBAAS_LAB_DIR")
 	if dir == "" {
 		t.Skip("needs a lab: run `make test-acceptance`, or `make lab-up` and then DBAAS_LAB_DIR=$PWD/.lab go test ./internal/acceptance")
 	}
-	t.Setenv("TF_ACC", "1")
-	t.Setenv("CHECKPOINT_DISABLE", "1")
-	// What the user's own configuration says must not matter.
-	empty := filepath.Join(t.TempDir(), "terraformrc")
-	must(t, os.WriteFile(empty, nil, 0o600))
-	t.Setenv("TF_CLI_CONFIG_FILE", empty)
-
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
 	must(t, err)
 	config.QPS = -1
@@ -69,14 +90,37 @@ func useLab(t *testing.T) *lab {
 	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)
 	must(t, err)
-	record, err := os.ReadFile(filepath.Join(dir, "lab.json"))
-	must(t, err)
-	var parts struct{ Ports map[string]int }
-	must(t, json.Unmarshal(record, &parts))
-	l := &lab{t: t, dir: dir, kubeconfig: filepath.Join(dir, "proxy.kubeconfig"), kube: kube, dynamic: dyn, control: fmt.Sprintf("http://127.0.0.1:%d", parts.Ports["proxy-control"])}
-	l.reset()
-	t.Cleanup(l.reset)
+	l := &lab{t: t, dir: dir, kubeconfig: filepath.Join(t.TempDir(), "proxy.kubeconfig"), kube: kube, dynamic: dyn}
+	l.startProxy()
 	return l
+}
+
+// startProxy runs a fault proxy until the test ends.
+func (l *lab) startProxy() {
+	l.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	proxy := exec.CommandContext(ctx, labProgram(l.t), "proxy", "-dir", l.dir, "-extra")
+	proxy.Stderr = os.Stderr
+	out, err := proxy.StdoutPipe()
+	must(l.t, err)
+	must(l.t, proxy.Start())
+	l.t.Cleanup(func() { stop(); _ = proxy.Wait() }) // it says only that it was stopped
+	var serves struct{ Ports map[string]int }
+	must(l.t, json.NewDecoder(out).Decode(&serves))
+	l.control = fmt.Sprintf("http://127.0.0.1:%d", serves.Ports["proxy-control"])
+	config, err := clientcmd.LoadFromFile(filepath.Join(l.dir, "proxy.kubeconfig"))
+	must(l.t, err)
+	for _, cluster := range config.Clusters {
+		cluster.Server = fmt.Sprintf("https://127.0.0.1:%d", serves.Ports["proxy"])
+	}
+	must(l.t, clientcmd.WriteToFile(*config, l.kubeconfig))
+}
+
+func labProgram(t *testing.T) string {
+	t.Helper()
+	program, err := filepath.Abs("../../bin/lab")
+	must(t, err)
+	return program
 }
 
 func must(t *testing.T, err error) {
@@ -181,10 +225,8 @@ func (l *lab) tell(method, path string, body []byte) []byte {
 // tool runs a command of the lab.
 func (l *lab) tool(arguments ...string) {
 	l.t.Helper()
-	program, err := filepath.Abs("../../bin/lab")
-	must(l.t, err)
 	all := append([]string{arguments[0], "-dir", l.dir}, arguments[1:]...)
-	out, err := exec.CommandContext(l.t.Context(), program, all...).CombinedOutput()
+	out, err := exec.CommandContext(l.t.Context(), labProgram(l.t), all...).CombinedOutput()
 	if err != nil {
 		l.t.Fatalf("lab %s: %v: %s", strings.Join(all, " "), err, out)
 	}

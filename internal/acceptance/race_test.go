@@ -23,7 +23,7 @@ func (l *lab) store() *instance.Store {
 // requests, and the others say why not.
 func TestOfManyCreatesOneSucceeds(t *testing.T) {
 	const creates = 64
-	l := useLab(t)
+	l := useLabAlone(t)
 	spec := instance.Spec{
 		Namespace: namespace, Name: "contested", ClassName: "db.t3.micro", Class: class.Default()["db.t3.micro"],
 		StorageGiB: 1, NetworkRef: "default/vm-net-100", EngineVersion: "15", DBName: "contested", MasterUsername: "dbadmin",

@@ -45,8 +45,8 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 
 func TestShortestExampleOfTheReadme(t *testing.T) {
 	l := useLab(t)
-	t.Setenv("KUBE_CONFIG_PATH", l.kubeconfig) // of the provider, which runs in this process
-	c := newCLI(t, strings.Join(blocks(readme(t), "hcl"), "\n"))
+	c := processCLI(t, t.TempDir(), "KUBE_CONFIG_PATH="+l.kubeconfig)
+	c.write(strings.Join(blocks(readme(t), "hcl"), "\n"))
 	c.must("apply", "-auto-approve", "-input=false", "-no-color")
 	if got := c.attributes("dbaas_instance.orders")["status"]; got != "available" {
 		t.Errorf("status %v", got)

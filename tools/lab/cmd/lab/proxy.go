@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,10 +17,12 @@ import (
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/internal/state"
 )
 
-// runProxy serves the fault proxy and its control address until ctx ends.
+// runProxy serves a fault proxy and its control address until ctx ends: the
+// lab's own, or on free ports one more, which disturbs and records nobody else.
 func runProxy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	dir := flags.String("dir", ".lab", "the lab's folder")
+	extra := flags.Bool("extra", false, "serve one more proxy, on free ports, which are printed in JSON like those of lab.json")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -40,17 +43,24 @@ func runProxy(ctx context.Context, args []string) error {
 	front := p.Server(cert)
 	control := &http.Server{Handler: p.Control()}
 	failed := make(chan error, 2)
+	ports := map[string]int{"proxy": 0, "proxy-control": 0}
 	for port, serve := range map[string]func(net.Listener) error{
 		"proxy":         func(l net.Listener) error { return front.ServeTLS(l, "", "") },
 		"proxy-control": control.Serve,
 	} {
-		l, err := net.Listen("tcp", loopback(lab.Ports[port]))
+		if !*extra {
+			ports[port] = lab.Ports[port]
+		}
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", loopback(ports[port]))
 		if err != nil {
 			return fmt.Errorf("serve port %q of the lab: %w", port, err)
 		}
+		ports[port] = l.Addr().(*net.TCPAddr).Port
 		go func() { failed <- serve(l) }()
 	}
-	fmt.Printf("fault proxy on https://%s in front of %s\n", loopback(lab.Ports["proxy"]), upstream)
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"ports": ports, "upstream": upstream.String()}); err != nil {
+		return fmt.Errorf("print the ports: %w", err)
+	}
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
