@@ -118,7 +118,7 @@ func TestUnknownKnobsAreRefusedByTheCommand(t *testing.T) {
 	if out := lab.Run(t, "knob"); strings.Contains(out, key) {
 		t.Errorf("the knobs are:\n%s", out)
 	}
-	if out, err := runLab(lab, "knob", "no-such-knob=1"); err == nil || !strings.Contains(out, `there is no knob "no-such-knob"`) {
+	if out, err := runLab(t.Context(), lab, "knob", "no-such-knob=1"); err == nil || !strings.Contains(out, `there is no knob "no-such-knob"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -171,6 +171,7 @@ func TestEndpointsAreMirroredIntoASlice(t *testing.T) {
 	port := []corev1.EndpointPort{{Name: "metrics", Port: 9187}}
 	objects := []client.Object{
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "metrics", Port: 9187}}}},
+		//nolint:staticcheck // the provider writes Endpoints, which Prometheus' operator reads
 		&corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.7"}}, Ports: port}}},
 	}
 	for _, o := range objects {

@@ -55,7 +55,7 @@ func newDisturbed(t *testing.T) disturbed {
 	p := faults.New(faults.Options{Upstream: upstream, Transport: transport})
 	front := p.Server(cert)
 	front.ErrorLog = log.New(io.Discard, "", 0) // it reports each cut
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

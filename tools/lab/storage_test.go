@@ -45,8 +45,8 @@ func eventually(t *testing.T, try func() error) error {
 }
 
 // runLab runs the lab's command where it is expected to fail.
-func runLab(lab *labtest.Lab, args ...string) (string, error) {
-	out, err := exec.Command(lab.Binary(), append([]string{args[0], "-dir", string(lab.Dir)}, args[1:]...)...).CombinedOutput()
+func runLab(ctx context.Context, lab *labtest.Lab, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, lab.Binary(), append([]string{args[0], "-dir", string(lab.Dir)}, args[1:]...)...).CombinedOutput()
 	return string(out), err
 }
 

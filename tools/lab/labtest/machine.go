@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -122,9 +123,7 @@ func (m Machine) Object(t testing.TB, l *Lab) *kubevirt.VirtualMachine {
 		"harvesterhci.io/volumeClaimTemplates": string(templates),
 		"harvesterhci.io/vmRunStrategy":        "Always",
 	}
-	for k, v := range m.Annotations {
-		vm.Annotations[k] = v
-	}
+	maps.Copy(vm.Annotations, m.Annotations)
 	vm.Spec.RunStrategy = new(kubevirt.RunStrategyAlways)
 	if m.Halted {
 		vm.Spec.RunStrategy = new(kubevirt.RunStrategyHalted)

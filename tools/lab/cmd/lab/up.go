@@ -23,13 +23,13 @@ func up(ctx context.Context, args []string) error {
 	return stack.Up(ctx, stack.Options{Dir: *dir, Root: *root, Guest: guest.Kind(*kind), Out: os.Stdout})
 }
 
-func down(ctx context.Context, args []string) error {
+func down(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("lab down", flag.ContinueOnError)
 	dir := flags.String("dir", defaultDir, "folder of the lab")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	return stack.Down(ctx, *dir, os.Stdout)
+	return stack.Down(*dir, os.Stdout)
 }
 
 func status(_ context.Context, args []string) error {

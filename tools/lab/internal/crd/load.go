@@ -64,7 +64,7 @@ func load(paths []string) ([]*extv1.CustomResourceDefinition, error) {
 
 func fromKubeVirt() ([]*extv1.CustomResourceDefinition, error) {
 	var all []*extv1.CustomResourceDefinition
-	for _, make := range []func() (*extv1.CustomResourceDefinition, error){
+	for _, definition := range []func() (*extv1.CustomResourceDefinition, error){
 		kubevirt.NewVirtualMachineInstanceCrd, kubevirt.NewVirtualMachineCrd, kubevirt.NewPresetCrd,
 		kubevirt.NewReplicaSetCrd, kubevirt.NewVirtualMachineInstanceMigrationCrd, kubevirt.NewKubeVirtCrd,
 		kubevirt.NewVirtualMachinePoolCrd, kubevirt.NewVirtualMachineSnapshotCrd, kubevirt.NewVirtualMachineSnapshotContentCrd,
@@ -72,7 +72,7 @@ func fromKubeVirt() ([]*extv1.CustomResourceDefinition, error) {
 		kubevirt.NewVirtualMachineClusterInstancetypeCrd, kubevirt.NewVirtualMachinePreferenceCrd,
 		kubevirt.NewVirtualMachineClusterPreferenceCrd, kubevirt.NewMigrationPolicyCrd, kubevirt.NewVirtualMachineCloneCrd,
 	} {
-		d, err := make()
+		d, err := definition()
 		if err != nil {
 			return nil, fmt.Errorf("make KubeVirt's definitions: %w", err)
 		}

@@ -51,7 +51,7 @@ func newBench(t *testing.T, protocols []string) bench {
 	p := New(Options{Upstream: at, Transport: upstream.Client().Transport})
 	front := p.Server(upstream.TLS.Certificates[0])
 	front.ErrorLog = log.New(io.Discard, "", 0) // it reports each cut
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

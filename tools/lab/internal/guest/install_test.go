@@ -68,7 +68,7 @@ func servePackages(t *testing.T, s *site) *countingProxy {
 		Mirrors: mirrors, Cache: filepath.Join(o.Cache, "packages"),
 		Down: filepath.Join(s.dir, "packages.down"), Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}}
-	listener, err := net.Listen("tcp", o.PackageProxy.String())
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", o.PackageProxy.String())
 	if err != nil {
 		t.Fatal(err)
 	}

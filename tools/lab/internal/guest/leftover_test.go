@@ -49,7 +49,7 @@ func dieWithLab(t *testing.T, kind guest.Kind) {
 	if err := s.Close(); err != nil { // the child serves this network
 		t.Fatal(err)
 	}
-	child := exec.Command(os.Args[0])
+	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), "LAB_TEST_CHILD="+s.dir, "LAB_TEST_KIND="+string(kind), fmt.Sprintf("LAB_TEST_NETWORK=%d", s.network))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
@@ -74,7 +74,7 @@ func dieWithLab(t *testing.T, kind guest.Kind) {
 		})
 	}
 	for len(busy()) > 0 && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond) // the kernel clears up behind the processes
+		<-time.After(10 * time.Millisecond) // the kernel clears up behind the processes
 	}
 	if left := busy(); len(left) > 0 {
 		t.Errorf("left behind without a sweep: %q", left)
@@ -114,7 +114,7 @@ func child(dir string) {
 		if err == nil && len(content) > 0 {
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 	fmt.Println("running")
 	<-machine.Done()

@@ -60,7 +60,7 @@ func startWebhooks(ctx context.Context, cfg *rest.Config, o options, failed chan
 	mux.Handle(validationPath, validation)
 	mux.Handle(mutationPath, mutation)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
 		return err
 	}

@@ -88,13 +88,3 @@ func (c *cluster) image(ctx context.Context, id string) (*harvesterv1.VirtualMac
 	}
 	return i, nil
 }
-
-// ofImage returns the knobs of a VirtualMachineImage, given as namespace/name.
-func (c *cluster) ofImage(ctx context.Context, id string) (knobs.Values, error) {
-	i, err := c.image(ctx, id)
-	if err != nil || i == nil {
-		namespace, name, _ := strings.Cut(id, "/")
-		return knobs.For(c.knobData(ctx), namespace, name, nil), err
-	}
-	return c.knobsOf(ctx, i), nil
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -100,12 +101,7 @@ func (p *provisioner) class(ctx context.Context, c *corev1.PersistentVolumeClaim
 }
 
 func isOurs(driver string) bool {
-	for _, p := range provisioners() {
-		if p == driver {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(provisioners(), driver)
 }
 
 // fromImage says whether the volume starts as a copy of the guest image: Longhorn's

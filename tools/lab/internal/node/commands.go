@@ -147,16 +147,19 @@ func (c *cluster) replaceClaim(ctx context.Context, key types.NamespacedName) er
 // dropClaim deletes the claim. The API server needs a moment to forget a webhook,
 // so it tries for a while.
 func (c *cluster) dropClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	deadline := time.Now().Add(15 * time.Second)
+	enough := time.After(15 * time.Second)
 	for {
 		err := c.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
 		if client.IgnoreNotFound(err) == nil {
 			break
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-enough:
 			return err
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(200 * time.Millisecond):
 		}
-		time.Sleep(200 * time.Millisecond)
 	}
 	strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 	return client.IgnoreNotFound(c.Patch(ctx, claim, strip))

@@ -35,11 +35,15 @@ func TestImageServerLooksLikeAQcow2File(t *testing.T) {
 		http.ServeContent(w, r, "x.qcow2", time.Time{}, &sparseImage{header: qcow2Header(3 << 30)})
 	}))
 	defer s.Close()
-	head, err := http.Head(s.URL)
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodHead, s.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head.Body.Close()
+	head, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer head.Body.Close()
 	if head.ContentLength != imageFileBytes {
 		t.Errorf("HEAD says %d bytes", head.ContentLength)
 	}

@@ -54,11 +54,11 @@ func Create(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	key, err := newKey(filepath.Join(folder, "sa.key"))
-	if err != nil {
+	if _, err := newKey(filepath.Join(folder, "sa.key")); err != nil {
 		return err
 	}
-	if key, err = newKey(filepath.Join(folder, "ca.key")); err != nil {
+	key, err := newKey(filepath.Join(folder, "ca.key"))
+	if err != nil {
 		return err
 	}
 	authority, err := template("lab-ca")

@@ -46,7 +46,7 @@ func Start(s Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	defer out.Close()
-	cmd := exec.Command(s.Command[0], s.Command[1:]...)
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it outlives whoever starts it: see Stop
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -95,7 +95,7 @@ func Find(runDir, name string) (pid int, running bool, err error) {
 	}
 	now, err := identity(pid)
 	if err != nil {
-		return 0, false, nil
+		return 0, false, nil //nolint:nilerr // it has ended, which is an answer
 	}
 	return pid, now == strings.TrimSpace(string(text)), nil
 }
@@ -127,7 +127,7 @@ func end(pid int, grace time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}

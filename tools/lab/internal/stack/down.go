@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -21,7 +20,7 @@ const (
 
 // Down ends the lab and returns when nothing of it is left but its logs. It
 // also clears what a lab left that was killed. No lab is no error.
-func Down(ctx context.Context, dir string, out io.Writer) error {
+func Down(dir string, out io.Writer) error {
 	s, err := newStack(dir, "", out)
 	if err != nil {
 		return err
@@ -30,7 +29,7 @@ func Down(ctx context.Context, dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.end(ctx); err != nil {
+	if err := s.end(); err != nil {
 		return err
 	}
 	if len(running) == 0 {
@@ -42,7 +41,7 @@ func Down(ctx context.Context, dir string, out io.Writer) error {
 }
 
 // end stops the pieces, sweeps up after them and removes the lab's files.
-func (s *Stack) end(ctx context.Context) error {
+func (s *Stack) end() error {
 	if err := s.stopAll(); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (s *Stack) prepare(ctx context.Context, kind guest.Kind) error {
 	if err := s.ensureTemplate(ctx); err != nil {
 		return err
 	}
-	if err := s.newLab(kind); err != nil {
+	if err := s.newLab(ctx, kind); err != nil {
 		return err
 	}
 	for file, to := range map[string]struct{ user, port, namespace string }{
@@ -73,8 +73,8 @@ func (s *Stack) image(ctx context.Context, kind guest.Kind) error {
 }
 
 // newLab takes ports and a network, records them, and makes keys and tokens.
-func (s *Stack) newLab(kind guest.Kind) error {
-	ports, err := state.NewPorts()
+func (s *Stack) newLab(ctx context.Context, kind guest.Kind) error {
+	ports, err := state.NewPorts(ctx)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func Up(ctx context.Context, o Options) error {
 	defer cancel()
 	if err := runSteps(ctx, s.steps()); err != nil {
 		s.say("the start failed; ending what was started")
-		return errors.Join(err, s.end(context.WithoutCancel(ctx)))
+		return errors.Join(err, s.end())
 	}
 	s.say("the lab serves: %s (admin), %s (tenant)", s.dir.Kubeconfig(), s.dir.TenantKubeconfig())
 	return nil
@@ -108,14 +108,14 @@ func (s *Stack) alreadyServes(ctx context.Context, kind guest.Kind) (bool, error
 		return false, err
 	}
 	if len(running) == 0 {
-		return false, s.end(ctx)
+		return false, s.end()
 	}
 	if s.lab, err = s.dir.Load(); err != nil {
 		return false, fmt.Errorf("a lab runs in %s, but %w; end it with: lab down -dir %s", s.dir, err, s.dir)
 	}
 	if len(missing) > 0 {
 		s.say("of the lab in %s %v do not run; starting it anew", s.dir, missing)
-		return false, s.end(ctx)
+		return false, s.end()
 	}
 	if s.lab.Guest != string(kind) {
 		return false, fmt.Errorf("start lab: one with the guest %s runs in %s; end it first: lab down -dir %s", s.lab.Guest, s.dir, s.dir)

@@ -118,45 +118,45 @@ func (s *Stack) forgetTemplates() error {
 
 // makeTemplate starts etcd and an API server in a folder of their own, fills
 // them, and keeps what etcd wrote.
-func (t *Stack) makeTemplate(ctx context.Context, binaries string) (err error) {
-	if err := os.Symlink(binaries, t.dir.Path("bin")); err != nil {
+func (s *Stack) makeTemplate(ctx context.Context, binaries string) (err error) {
+	if err := os.Symlink(binaries, s.dir.Path("bin")); err != nil {
 		return err
 	}
-	ports, err := state.NewPorts()
+	ports, err := state.NewPorts(ctx)
 	if err != nil {
 		return err
 	}
-	t.lab = &state.Lab{Ports: ports}
-	if err := pki.Create(t.dir.PKI("")); err != nil {
+	s.lab = &state.Lab{Ports: ports}
+	if err := pki.Create(s.dir.PKI("")); err != nil {
 		return err
 	}
-	if err := pki.CreateUsers(t.dir.PKI(""), t.lab.URL("apiserver")); err != nil {
+	if err := pki.CreateUsers(s.dir.PKI(""), s.lab.URL("apiserver")); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(t.dir.Path("template"), 0o755); err != nil {
+	if err := os.MkdirAll(s.dir.Path("template"), 0o755); err != nil {
 		return err
 	}
 	running, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	err = runSteps(running, []step{
-		{name: "etcd", run: t.startEtcd},
-		{name: "kube-apiserver", after: []string{"etcd"}, run: t.startAPIServer},
-		{name: "definitions", after: []string{"kube-apiserver"}, run: t.installDefinitions},
-		{name: "base fixtures", after: []string{"definitions"}, run: t.createBase},
-		{name: "hooks", run: t.writeHooks},
+		{name: "etcd", run: s.startEtcd},
+		{name: "kube-apiserver", after: []string{"etcd"}, run: s.startAPIServer},
+		{name: "definitions", after: []string{"kube-apiserver"}, run: s.installDefinitions},
+		{name: "base fixtures", after: []string{"definitions"}, run: s.createBase},
+		{name: "hooks", run: s.writeHooks},
 	})
-	if err := errors.Join(err, t.stopAll()); err != nil {
+	if err := errors.Join(err, s.stopAll()); err != nil {
 		return err
 	}
-	return os.Rename(t.dir.Path("etcd"), t.dir.Path("template", "etcd"))
+	return os.Rename(s.dir.Path("etcd"), s.dir.Path("template", "etcd"))
 }
 
-func (t *Stack) installDefinitions(ctx context.Context) error {
-	files, err := t.definitionFiles(ctx)
+func (s *Stack) installDefinitions(ctx context.Context) error {
+	files, err := s.definitionFiles(ctx)
 	if err != nil {
 		return err
 	}
-	return t.command(ctx, nil, append([]string{"crds", "-kubeconfig", t.dir.PKI("admin.kubeconfig")}, files...)...)
+	return s.command(ctx, nil, append([]string{"crds", "-kubeconfig", s.dir.PKI("admin.kubeconfig")}, files...)...)
 }
 
 // definitionModules lists the modules that carry definitions as files.
@@ -175,12 +175,12 @@ func definitionPaths() map[string]string {
 }
 
 // definitionFiles finds the files in the module cache.
-func (t *Stack) definitionFiles(ctx context.Context) ([]string, error) {
+func (s *Stack) definitionFiles(ctx context.Context) ([]string, error) {
 	inside := definitionPaths()
 	args := append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, definitionModules()...)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(t.root, "tools", "lab")
-	cmd.Stderr = t.out
+	cmd.Dir = filepath.Join(s.root, "tools", "lab")
+	cmd.Stderr = s.out
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("find modules: %w", err)
@@ -196,26 +196,26 @@ func (t *Stack) definitionFiles(ctx context.Context) ([]string, error) {
 	return files, nil
 }
 
-func (t *Stack) createBase(ctx context.Context) error {
-	c, err := t.client()
+func (s *Stack) createBase(ctx context.Context) error {
+	c, err := s.client()
 	if err != nil {
 		return err
 	}
 	return fixtures.Base(ctx, c)
 }
 
-func (t *Stack) writeHooks(ctx context.Context) (err error) {
-	f, err := os.Create(t.dir.Path("template", "hooks.json"))
+func (s *Stack) writeHooks(ctx context.Context) (err error) {
+	f, err := os.Create(s.dir.Path("template", "hooks.json"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return t.command(ctx, f, "kubevirt-hooks")
+	return s.command(ctx, f, "kubevirt-hooks")
 }
 
 // command runs the control plane's binary to its end.
-func (t *Stack) command(ctx context.Context, stdout io.Writer, args ...string) error {
-	cmd := exec.CommandContext(ctx, t.binary("controlplane"), args...)
+func (s *Stack) command(ctx context.Context, stdout io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, s.binary("controlplane"), args...)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = stdout, &said
 	if err := cmd.Run(); err != nil {

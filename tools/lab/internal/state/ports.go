@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,9 +19,9 @@ func Uses() []string {
 // NewPorts finds a free loopback port for every use. They lie below the range
 // from which the kernel takes ports for outgoing connections, so that none is
 // taken between now and the moment its piece listens on it.
-func NewPorts() (map[string]int, error) {
+func NewPorts(ctx context.Context) (map[string]int, error) {
 	const low, high, tries = 20000, 32768, 1000
-	ports := map[string]int{}
+	ports, listen := map[string]int{}, net.ListenConfig{}
 	var held []net.Listener
 	defer func() {
 		for _, l := range held {
@@ -30,7 +31,7 @@ func NewPorts() (map[string]int, error) {
 	for _, use := range Uses() {
 		for range tries {
 			port := low + rand.IntN(high-low)
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if err == nil {
 				held = append(held, l)
 				ports[use] = port

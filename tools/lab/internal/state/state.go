@@ -29,12 +29,20 @@ func (d Dir) Path(names ...string) string {
 	return filepath.Join(append([]string{string(d)}, names...)...)
 }
 
-// Files of a lab that others than this package read.
-func (d Dir) Kubeconfig() string       { return d.Path("kubeconfig") }        // admin, straight to the API server
-func (d Dir) TenantKubeconfig() string { return d.Path("tenant.kubeconfig") } // the documented Roles only
-func (d Dir) ProxyKubeconfig() string  { return d.Path("proxy.kubeconfig") }  // tenant, through the fault proxy
-func (d Dir) Log(piece string) string  { return d.Path("log", piece+".log") }
-func (d Dir) PKI(name string) string   { return d.Path("pki", name) }
+// Kubeconfig is the administrator's, straight to the API server.
+func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
+
+// TenantKubeconfig is that of a tenant who has the documented Roles only.
+func (d Dir) TenantKubeconfig() string { return d.Path("tenant.kubeconfig") }
+
+// ProxyKubeconfig is the tenant's through the fault proxy.
+func (d Dir) ProxyKubeconfig() string { return d.Path("proxy.kubeconfig") }
+
+// Log is where a piece logs.
+func (d Dir) Log(piece string) string { return d.Path("log", piece+".log") }
+
+// PKI is a key or certificate.
+func (d Dir) PKI(name string) string { return d.Path("pki", name) }
 
 // Load reads lab.json.
 func (d Dir) Load() (*Lab, error) {

@@ -39,7 +39,7 @@ func (m *machine) init() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read nspawn's namespace: %w", err)
 	}
-	for _, pid := range strings.Fields(string(children)) {
+	for pid := range strings.FieldsSeq(string(children)) {
 		// nspawn's first child still has the host's root: not to be entered.
 		space, err := os.Readlink("/proc/" + pid + "/ns/pid")
 		if err == nil && space != outer {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestANsenterThatStopsIsKilled(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "kill -STOP $$; exit 0") // as nsenter does to itself
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "kill -STOP $$; exit 0") // as nsenter does to itself
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestANsenterThatStopsIsKilled(t *testing.T) {
 }
 
 func TestAnNsenterThatRunsIsLeftAlone(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "exit 3")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exit 3")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

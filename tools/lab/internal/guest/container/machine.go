@@ -62,8 +62,7 @@ func (m *machine) boot(ctx context.Context) error {
 		select {
 		case err = <-started:
 		case <-ctx.Done():
-			err = errors.Join(ctx.Err(), m.Kill())
-			<-started
+			err = errors.Join(ctx.Err(), m.Kill(), <-started)
 		}
 	}
 	if err != nil {

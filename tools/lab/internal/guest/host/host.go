@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -67,10 +68,7 @@ func (h *Host) SetLease(mac string, address netip.Addr) { h.dhcp.SetLease(mac, a
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true
-	running := map[*Machine]guest.Machine{}
-	for m, g := range h.running {
-		running[m] = g
-	}
+	running := maps.Clone(h.running)
 	h.mu.Unlock()
 	var problems []error
 	for _, g := range running {

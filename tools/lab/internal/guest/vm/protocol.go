@@ -98,8 +98,7 @@ func (c *channel) synchronize() error {
 	}
 	for {
 		a, err := c.receive()
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if _, garbled := errors.AsType[*json.SyntaxError](err); garbled {
 			continue
 		}
 		if err != nil {
