@@ -12,12 +12,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-// guide runs a command line as the DBaaS operator's usage guide has it, as the
-// tenant, and returns what it prints.
+// guide runs a command line as the DBaaS operator's usage guide has it, and
+// returns what it prints. Whoever looks around may list; the provider's account
+// may not.
 func (l *lab) guide(line string) string {
 	l.t.Helper()
 	command := exec.CommandContext(l.t.Context(), "bash", "-o", "pipefail", "-c", line)
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(l.dir, "tenant.kubeconfig"))
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(l.dir, "kubeconfig"))
 	out, err := command.Output()
 	if err != nil {
 		l.t.Fatalf("%s: %v", line, err)

@@ -1,7 +1,9 @@
 package instance
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,4 +29,12 @@ func Denied(err error) (Denial, bool) {
 		return Denial{}, false
 	}
 	return Denial{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}, true
+}
+
+// goWithout reports what is not done, or done otherwise, for lack of a rule that
+// one can do without.
+func (s *Store) goWithout(ctx context.Context, what string, err error) {
+	if d, ok := Denied(err); ok {
+		s.report(ctx, fmt.Sprintf("%s: the verb %s on %s is missing", what, d.Verb, d.Resource))
+	}
 }

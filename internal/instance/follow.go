@@ -12,7 +12,8 @@ import (
 // follower sees one object change. It watches, and where watching is refused
 // or fails it reads now and then.
 type follower[T any] struct {
-	name  string
+	kind, name string
+
 	get   func(context.Context, string, metav1.GetOptions) (*T, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
@@ -29,6 +30,7 @@ func follow[T any](ctx context.Context, s *Store, f follower[T], out chan<- *T) 
 			// opened before the read, so that nothing falls between the two.
 			events, err = f.watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", f.name).String()})
 			refusedOnce = apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+			s.goWithout(ctx, "reading "+f.kind+" "+f.name+" now and then, instead of watching it", err)
 		}
 		if found, err := f.get(ctx, f.name, metav1.GetOptions{}); err == nil {
 			send(ctx, out, found)

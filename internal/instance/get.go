@@ -78,7 +78,8 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 		return nil, vm.State{}, st.stranger("get", "virtual machine", st.names.VM)
 	}
 	seen = st.observed()
-	seen.OSClaim, seen.Events, seen.Console, seen.ConsoleUnread = closer.OSClaim, closer.Events, closer.Console, closer.ConsoleUnread
+	seen.OSClaim, seen.Events, seen.EventsUnread = closer.OSClaim, closer.Events, closer.EventsUnread
+	seen.Console, seen.ConsoleUnread = closer.Console, closer.ConsoleUnread
 	return st, vm.Assess(seen), nil
 }
 

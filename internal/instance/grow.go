@@ -121,13 +121,17 @@ const headerMiB = 64
 // filesystem is the size that the guest says its data filesystem has, or why
 // it cannot be known.
 func (w *work) filesystem(ctx context.Context) (mib int64, known bool, unread string) {
-	console, unread := w.store.console(ctx, w.st.key.Namespace, w.store.pods(ctx, w.st.key))
+	pods, unread := w.store.pods(ctx, w.st.key)
+	if unread != "" {
+		return 0, false, unread
+	}
+	console, unread := w.store.console(ctx, w.st.key.Namespace, pods)
 	if unread != "" {
 		return 0, false, unread
 	}
 	mib, known = vm.FilesystemMiB(console)
 	if !known {
-		return 0, false, "its console does not tell, or may not be read"
+		return 0, false, "its console does not tell"
 	}
 	return mib, true, ""
 }
@@ -241,7 +245,8 @@ func (w *work) awaitCapacity(ctx context.Context) error {
 // resizeFailures counts the events in which a resizer gave the data claim up.
 func (s *Store) resizeFailures(ctx context.Context, st *standing) map[types.UID]int32 {
 	failures := map[types.UID]int32{}
-	for _, e := range s.eventsOf(ctx, st.key.Namespace, st.names.DataVolume) {
+	events, _ := s.eventsOf(ctx, st.key.Namespace, st.names.DataVolume) // who may not read them waits longer
+	for _, e := range events {
 		if e.Reason == resizeFailed && (e.InvolvedObject.UID == "" || e.InvolvedObject.UID == st.data.UID) {
 			failures[e.UID] = max(e.Count, 1)
 		}

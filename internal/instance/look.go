@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,27 +38,39 @@ func (s *Store) lookCloser(ctx context.Context, st *standing, seen *vm.Observed)
 		return nil
 	})
 	group.Go(func() error {
-		said := s.listen(ctx, st, s.pods(ctx, st.key))
-		seen.Events, seen.Console, seen.ConsoleUnread = said.events, said.console, said.consoleUnread
+		pods, unread := s.pods(ctx, st.key)
+		said := s.listen(ctx, st, pods)
+		seen.Events, seen.EventsUnread = said.events, said.eventsUnread
+		seen.Console, seen.ConsoleUnread = said.console, cmp.Or(unread, said.consoleUnread)
 		return nil
 	})
 	_ = group.Wait() // nothing in it fails
 }
 
-// pods lists the pods of an instance; none where they may not be read.
-func (s *Store) pods(ctx context.Context, key Key) []corev1.Pod {
+// pods lists the pods of an instance; none where they cannot be read, and why
+// that leaves the console unread.
+func (s *Store) pods(ctx context.Context, key Key) (all []corev1.Pod, unread string) {
 	list, err := s.client.Core.Pods(key.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{vm.LabelInstance: key.Name}.String(),
 	})
 	if err != nil {
-		return nil
+		return nil, unreadable("the guest's console", err)
 	}
-	return list.Items
+	return list.Items, ""
+}
+
+// unreadable says, as a clause, why something could not be read.
+func unreadable(what string, err error) string {
+	if d, ok := Denied(err); ok {
+		return fmt.Sprintf("%s may not be read: the verb %s on %s is missing", what, d.Verb, d.Resource)
+	}
+	return what + " could not be read"
 }
 
 // testimony is what cluster and guest say about an instance.
 type testimony struct {
 	events                 []corev1.Event
+	eventsUnread           string
 	console, consoleUnread string
 }
 
@@ -68,12 +81,12 @@ func (s *Store) listen(ctx context.Context, st *standing, pods []corev1.Pod) tes
 	for _, pod := range pods {
 		subjects = append(subjects, pod.Name)
 	}
-	events := make([][]corev1.Event, len(subjects))
+	events, unread := make([][]corev1.Event, len(subjects)), make([]string, len(subjects))
 	var said testimony
 	var group errgroup.Group
 	for i, subject := range subjects {
 		group.Go(func() error {
-			events[i] = s.eventsOf(ctx, st.key.Namespace, subject)
+			events[i], unread[i] = s.eventsOf(ctx, st.key.Namespace, subject)
 			return nil
 		})
 	}
@@ -82,21 +95,22 @@ func (s *Store) listen(ctx context.Context, st *standing, pods []corev1.Pod) tes
 		return nil
 	})
 	_ = group.Wait() // nothing in it fails
-	said.events = slices.Concat(events...)
+	said.events, said.eventsUnread = slices.Concat(events...), cmp.Or(unread...)
 	return said
 }
 
-func (s *Store) eventsOf(ctx context.Context, namespace, name string) []corev1.Event {
+// eventsOf are the events about one object, or why they could not be read.
+func (s *Store) eventsOf(ctx context.Context, namespace, name string) (all []corev1.Event, unread string) {
 	if name == "" {
-		return nil
+		return nil, ""
 	}
 	list, err := s.client.Core.Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String(),
 	})
 	if err != nil {
-		return nil
+		return nil, unreadable("events", err)
 	}
-	return list.Items
+	return list.Items, ""
 }
 
 // console returns the last lines of the guest's serial console, or why they
@@ -110,14 +124,13 @@ func (s *Store) console(ctx context.Context, namespace string, pods []corev1.Pod
 		Container: vm.ConsoleContainer,
 		TailLines: new(int64(consoleLines)),
 	}).DoRaw(ctx)
-	switch {
-	case err == nil:
-		return string(log), ""
-	case apierrors.IsForbidden(err):
+	if apierrors.IsForbidden(err) { // of a log the server's sentence is lost
 		return "", "the guest's console may not be read: the verb get on pods/log is missing"
-	default:
-		return "", fmt.Sprintf("the guest's console (pod %s, container %s) could not be read", launcher.Name, vm.ConsoleContainer)
 	}
+	if err != nil {
+		return "", unreadable(fmt.Sprintf("the guest's console (pod %s, container %s)", launcher.Name, vm.ConsoleContainer), err)
+	}
+	return string(log), ""
 }
 
 // newestRunning picks the pod that holds the guest now: after a migration or a

@@ -185,7 +185,10 @@ func (s *Store) checkNetwork(ctx context.Context, spec Spec) error {
 		return s.client.Dynamic.Resource(networkResource()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 	switch {
-	case err == nil, apierrors.IsForbidden(err):
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		s.goWithout(ctx, "not checking network "+spec.NetworkRef, err)
 		return nil
 	case apierrors.IsNotFound(err):
 		return &FieldError{
@@ -216,6 +219,7 @@ func (s *Store) storageClass(ctx context.Context, spec Spec) (*storagev1.Storage
 	case err == nil:
 		return found, nil
 	case apierrors.IsForbidden(err):
+		s.goWithout(ctx, "not checking storage class "+spec.StorageType, err)
 		return nil, nil
 	case apierrors.IsNotFound(err):
 		return nil, &FieldError{
@@ -249,6 +253,7 @@ func (s *Store) accessModes(ctx context.Context, spec Spec) ([]corev1.Persistent
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get storage profile %s: %w", spec.StorageType, err)
 	}
+	s.goWithout(ctx, "not asking whether two nodes may attach volumes of class "+spec.StorageType, err)
 	return []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, nil
 }
 

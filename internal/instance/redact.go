@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -126,8 +127,8 @@ func (s *Store) labelDisk(ctx context.Context, st *standing) error {
 	return wrap(err, "label claim %s/%s", st.key.Namespace, st.names.OSVolume)
 }
 
-// dataVolume returns the DataVolume behind the OS disk, nil if there is none
-// or the cluster has no CDI that we may ask.
+// dataVolume returns the DataVolume behind the OS disk, nil if there is none.
+// Who may not ask is trusted to have none, unless the disk's claim names one.
 func (s *Store) dataVolume(ctx context.Context, st *standing) (*unstructured.Unstructured, error) {
 	volume, err := retry(ctx, s, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return s.client.Dynamic.Resource(dataVolumeResource()).Namespace(st.key.Namespace).Get(ctx, st.names.OSVolume, metav1.GetOptions{})
@@ -135,11 +136,15 @@ func (s *Store) dataVolume(ctx context.Context, st *standing) (*unstructured.Uns
 	switch {
 	case err == nil:
 		return volume, nil
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && !madeByCDI(st.os):
 		return nil, nil
 	default:
 		return nil, fmt.Errorf("get data volume %s/%s: %w", st.key.Namespace, st.names.OSVolume, err)
 	}
+}
+
+func madeByCDI(claim *corev1.PersistentVolumeClaim) bool {
+	return claim != nil && slices.ContainsFunc(claim.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "DataVolume" })
 }
 
 // redactUserData replaces the first boot's user data with that of every later

@@ -164,6 +164,7 @@ func (s *Store) operatorInstance(ctx context.Context, key Key) (bool, error) {
 	case err == nil:
 		return true, nil
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		s.goWithout(ctx, "not asking whether the DBaaS operator has instance "+key.String(), err)
 		return false, nil
 	default:
 		return false, fmt.Errorf("get dbinstance %s: %w", key, err)

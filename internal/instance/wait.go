@@ -61,8 +61,8 @@ func (s *Store) followMachine(ctx context.Context, st *standing) (<-chan *kubevi
 	instances := make(chan *kubevirtv1.VirtualMachineInstance)
 	vms := s.client.VirtualMachines.VirtualMachines(st.key.Namespace)
 	vmis := s.client.VirtualMachines.VirtualMachineInstances(st.key.Namespace)
-	go follow(ctx, s, follower[kubevirtv1.VirtualMachine]{name: st.names.VM, get: vms.Get, watch: vms.Watch}, machines)
-	go follow(ctx, s, follower[kubevirtv1.VirtualMachineInstance]{name: st.names.VM, get: vmis.Get, watch: vmis.Watch}, instances)
+	go follow(ctx, s, follower[kubevirtv1.VirtualMachine]{kind: "virtual machine", name: st.names.VM, get: vms.Get, watch: vms.Watch}, machines)
+	go follow(ctx, s, follower[kubevirtv1.VirtualMachineInstance]{kind: "running instance", name: st.names.VM, get: vmis.Get, watch: vmis.Watch}, instances)
 	return machines, instances
 }
 

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +47,27 @@ func TestErrorsBecomeDiagnosticsThatSayWhatToDo(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Whoever lacks a rule is sent to the manifest that has it.
+func TestEveryRuleLeadsToItsManifest(t *testing.T) {
+	files, err := filepath.Glob("../../examples/rbac/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resources := range regexp.MustCompile(`resources: \[([^]]+)\]`).FindAllStringSubmatch(string(text), -1) {
+			for resource := range strings.SplitSeq(resources[1], ", ") {
+				if got := manifest(resource); got != filepath.Base(file) {
+					t.Errorf("%s: the error names %s, the rule is in %s", resource, got, file)
+				}
+			}
+		}
 	}
 }
 

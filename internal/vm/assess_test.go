@@ -295,6 +295,7 @@ func TestDetailTellsWhatWasSeen(t *testing.T) {
 		"crash":               {[]func(*vm.Observed){fresh, noInstance, crashes(3)}, []string{"failed to start 3 times in a row"}},
 		"address":             {[]func(*vm.Observed){fresh, noAgent, addresses("fe80::1")}, []string{"No usable address on interface data-net; there is only fe80::1 on data-net; the guest agent is not connected."}},
 		"guest":               {[]func(*vm.Observed){fresh, notReady, console(guestFailure)}, []string{"Ready is False (ContainersNotReady)", "The guest says: step install is failed: PostgreSQL 16 is not to be had."}},
+		"events not read":     {[]func(*vm.Observed){fresh, notReady, func(o *vm.Observed) { o.EventsUnread = "events is forbidden" }}, []string{"What events tell is not known: events is forbidden."}},
 		"console not read":    {[]func(*vm.Observed){fresh, notReady, func(o *vm.Observed) { o.ConsoleUnread = "pods/log is forbidden" }}, []string{"The guest's console was not read: pods/log is forbidden."}},
 		"replaced volume":     {[]func(*vm.Observed){func(o *vm.Observed) { o.DataClaim.UID = "blank-uid" }}, []string{"uid data-uid, which is gone; claim pg-orders-data with uid blank-uid is another one."}},
 		"refused by webhooks": {[]func(*vm.Observed){fresh, noInstance, refused}, []string{"failure FailedCreate: admission webhook denied the request."}},

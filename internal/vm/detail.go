@@ -144,6 +144,9 @@ func (o Observed) tellEvents() []string {
 	}
 	slices.SortStableFunc(warnings, func(a, b corev1.Event) int { return seen(b).Compare(seen(a)) })
 	var parts []string
+	if o.EventsUnread != "" {
+		parts = append(parts, "What events tell is not known: "+o.EventsUnread)
+	}
 	for _, e := range warnings[:min(len(warnings), eventLimit)] {
 		parts = append(parts, fmt.Sprintf("Event on %s %s (%s): %s",
 			e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, strings.TrimSpace(e.Message)))

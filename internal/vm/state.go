@@ -78,6 +78,8 @@ type Observed struct {
 	DataClaimMissing bool
 	// Events are those of the VM, its claims and pods.
 	Events []corev1.Event
+	// EventsUnread says, as a clause, why Events could not be read.
+	EventsUnread string
 	// Console is the guest's serial console, as far as it could be read.
 	Console string
 	// ConsoleUnread says, as a clause, why Console could not be read.

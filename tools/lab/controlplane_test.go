@@ -149,14 +149,17 @@ func TestHarvestersWebhooksRefuse(t *testing.T) {
 func TestTheTenantMayDoOnlyWhatIsDocumented(t *testing.T) {
 	lab := labtest.Start(t, guest.Sim)
 	ctx := t.Context()
-	if _, err := lab.User.Kube.CoreV1().Secrets(labtest.Tenant).List(ctx, metav1.ListOptions{}); err != nil {
-		t.Errorf("list Secrets of the own namespace: %v", err)
+	if _, err := lab.User.Kube.CoreV1().Secrets(labtest.Tenant).Get(ctx, "none", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("get a Secret of the own namespace: %v, want not found", err)
 	}
-	if _, err := lab.User.Kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{}); err != nil {
-		t.Errorf("list storage classes: %v", err)
+	if _, err := lab.User.Kube.StorageV1().StorageClasses().Get(ctx, "longhorn", metav1.GetOptions{}); err != nil {
+		t.Errorf("get a storage class: %v", err)
 	}
-	if _, err := lab.User.Kube.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("list Secrets of another namespace: %v, want forbidden", err)
+	if _, err := lab.User.Kube.CoreV1().Secrets(labtest.Tenant).List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("list Secrets: %v, want forbidden", err)
+	}
+	if _, err := lab.User.Kube.CoreV1().Secrets("default").Get(ctx, "none", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("get a Secret of another namespace: %v, want forbidden", err)
 	}
 	if _, err := lab.User.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("list nodes: %v, want forbidden", err)
