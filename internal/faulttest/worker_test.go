@@ -1,0 +1,211 @@
+package faulttest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// worker has a proxy of its own, and the instances on which it tries things.
+type worker struct {
+	lab      *lab
+	core     core
+	proxy    *proxy
+	standing map[string]*standing // by operation
+}
+
+// standing is an instance that is as configured.
+type standing struct {
+	name   string
+	config args
+	object *object
+	rounds int
+}
+
+// newName is one that no other instance has, nor is part of any path.
+func newName() string { return "f" + strings.ToLower(rand.Text()[:9]) + "x" }
+
+// apply is `terraform apply`. Between plan and apply it calls ready.
+func (w *worker) apply(ctx context.Context, o *object, config args, ready func() error) (*object, *verdicts, error) {
+	said := &verdicts{}
+	first, err := w.core.walk(ctx, said)
+	if err != nil {
+		return o, said, err
+	}
+	if o, err = first.refresh(ctx, o); err != nil || said.failed() {
+		return o, said, err
+	}
+	prior := o
+	if o != nil && o.Tainted && config != nil {
+		prior = nil // core plans the create of a replace as if there were nothing
+	}
+	planned, err := first.plan(ctx, prior, config)
+	if err != nil || said.failed() {
+		return o, said, err
+	}
+	if prior == o {
+		if none, err := first.empty(planned); none || err != nil {
+			return o, said, err
+		}
+	}
+	if err := ready(); err != nil {
+		return o, said, err
+	}
+	second, err := w.core.walk(ctx, said)
+	if err != nil {
+		return o, said, err
+	}
+	if prior == o {
+		after, err := second.apply(ctx, planned)
+		return after, said, err
+	}
+	return w.replace(ctx, second, o, planned, config)
+}
+
+// replace is what core does with a tainted object: the end of it is applied
+// with the private state of the create that was planned.
+func (w *worker) replace(ctx context.Context, second *walk, o *object, planned *plan, config args) (*object, *verdicts, error) {
+	none := second.stateOf(nil)
+	gone, err := second.apply(ctx, &plan{state: none, config: none, private: planned.private, prior: o})
+	if err != nil || second.verdicts.failed() {
+		if gone != nil {
+			gone.Tainted = true
+		}
+		return gone, second.verdicts, err
+	}
+	again, err := second.plan(ctx, nil, config)
+	if err != nil || second.verdicts.failed() {
+		return nil, second.verdicts, err
+	}
+	made, err := second.apply(ctx, again)
+	return made, second.verdicts, err
+}
+
+func nothing() error { return nil }
+
+// settled is an apply that nothing disturbs and that has to succeed.
+func (w *worker) settled(ctx context.Context, o *object, config args) (*object, error) {
+	after, said, err := w.apply(ctx, o, config, nothing)
+	if err == nil && said.failed() {
+		err = errors.New(said.text())
+	}
+	return after, err
+}
+
+// instance returns the worker's instance for an operation, as it is to be
+// before the operation.
+func (w *worker) instance(ctx context.Context, o operation) (*standing, args, error) {
+	key := o.name
+	if o.kind == looks {
+		key = "looks"
+	}
+	s := w.standing[key]
+	if s == nil {
+		s = &standing{name: newName()}
+		s.config = minimal(s.name)
+		if o.kind != changes {
+			s.config = monitored(s.config)
+		}
+	}
+	from, to := s.config, s.config
+	if o.change != nil {
+		from, to = o.change(s.config, s.rounds)
+	}
+	if s.object == nil || !reflect.DeepEqual(from, s.config) {
+		var err error
+		if s.object, err = w.settled(ctx, s.object, from); err != nil {
+			return nil, nil, fmt.Errorf("prepare instance %s: %w", s.name, err)
+		}
+	}
+	s.config = from
+	s.rounds++
+	w.standing[key] = s
+	return s, to, nil
+}
+
+// forget gives an operation's instance up; the next one is a new one.
+func (w *worker) forget(o operation) {
+	delete(w.standing, o.name)
+	if o.kind == looks {
+		delete(w.standing, "looks")
+	}
+}
+
+// end destroys what the worker has made, and says what remained.
+func (w *worker) end(ctx context.Context) error {
+	var all []error
+	for _, s := range w.standing {
+		all = append(all, w.destroy(ctx, s))
+	}
+	w.standing = map[string]*standing{}
+	return errors.Join(all...)
+}
+
+func (w *worker) destroy(ctx context.Context, s *standing) error {
+	if s.config["deletion_protection"] == true {
+		open, err := w.settled(ctx, s.object, s.config.with(args{"deletion_protection": false}))
+		if err != nil {
+			return fmt.Errorf("open instance %s: %w", s.name, err)
+		}
+		s.object = open
+	}
+	if _, err := w.settled(ctx, s.object, nil); err != nil {
+		return fmt.Errorf("destroy instance %s: %w", s.name, err)
+	}
+	return w.nothingLeft(ctx, s.name)
+}
+
+// nothingLeft waits for what Kubernetes itself collects.
+func (w *worker) nothingLeft(ctx context.Context, name string) error {
+	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	for {
+		e, err := w.lab.evidence(ctx, name)
+		if err != nil {
+			return err
+		}
+		if len(e.uids) == 0 {
+			return nil
+		}
+		for object := range e.uids {
+			if !strings.HasPrefix(object, "endpoint") {
+				return fmt.Errorf("left: %s", strings.Join(e.left(), ", "))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("left: %s", strings.Join(e.left(), ", "))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// disturbed runs one operation, of which one request is disturbed from the
+// moment that ready is called, and returns the record.
+func (w *worker) disturbed(r *rule, operate func(ready func() error) error) (record []request, mark int, err error) {
+	if err := errors.Join(w.proxy.clear(), w.proxy.reset()); err != nil {
+		return nil, 0, err
+	}
+	ready := func() error {
+		before, err := w.proxy.record()
+		if err != nil {
+			return err
+		}
+		if len(before) > 0 {
+			mark = before[len(before)-1].Index
+		}
+		if err := w.proxy.mark(); err != nil || r == nil {
+			return err
+		}
+		return w.proxy.inject(*r)
+	}
+	if err := operate(ready); err != nil {
+		return nil, 0, errors.Join(err, w.proxy.clear())
+	}
+	record, err = w.proxy.record()
+	return record, mark, errors.Join(err, w.proxy.clear())
+}
