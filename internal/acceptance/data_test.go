@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
+	"github.com/wso2/terraform-provider-dbaas/internal/instance"
 	"github.com/wso2/terraform-provider-dbaas/internal/provider"
 )
 
@@ -127,6 +128,28 @@ func TestRefreshIsFiveRequests(t *testing.T) {
 			},
 		},
 	})
+}
+
+// A create sends twelve requests before it asks for the machine, however large
+// the cluster is.
+func TestCreateIsTwelveRequestsBeforeItsMachine(t *testing.T) {
+	l := useLab(t)
+	store := l.store()
+	created, err := store.Create(t.Context(), smallest("twelve"), func(*instance.Instance) {})
+	must(t, err)
+	var before []request
+	for _, r := range l.requests("", "GET", "WATCH", "POST", "PUT", "PATCH", "DELETE") {
+		if r.Method == "POST" && strings.Contains(r.Path, "/virtualmachines") {
+			break
+		}
+		before = append(before, r)
+	}
+	if len(before) != 12 {
+		t.Errorf("%d requests: %v", len(before), before)
+	}
+	_, err = store.Delete(t.Context(), instance.DeleteRequest{Key: created.Key(), Intent: instance.IntentDestroy})
+	must(t, err)
+	must(t, l.nothingLeft("twelve")(nil))
 }
 
 // restart invokes the action dbaas_restart through the protocol, as Terraform

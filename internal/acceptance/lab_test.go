@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	empty := filepath.Join(dir, "terraformrc")
 	buildProvider = sync.OnceValues(func() (string, error) { return build(dir) })
 	if err := errors.Join(os.WriteFile(empty, nil, 0o600),

@@ -19,17 +19,22 @@ func (l *lab) store() *instance.Store {
 	return instance.New(client, instance.Options{})
 }
 
+// smallest is the smallest instance.
+func smallest(name string) instance.Spec {
+	return instance.Spec{
+		Namespace: namespace, Name: name, ClassName: "db.t3.micro", Class: class.Default()["db.t3.micro"],
+		StorageGiB: 1, NetworkRef: "default/vm-net-100", EngineVersion: "15", DBName: name, MasterUsername: "dbadmin",
+		Port: 5432, OSImage: "default/debian-12", StorageType: "longhorn", Running: true,
+		Master: instance.Master{Mode: instance.PasswordGenerated},
+	}
+}
+
 // Of any number of creates of one name one succeeds, whatever happens to their
 // requests, and the others say why not.
 func TestOfManyCreatesOneSucceeds(t *testing.T) {
 	const creates = 64
 	l := useLabAlone(t)
-	spec := instance.Spec{
-		Namespace: namespace, Name: "contested", ClassName: "db.t3.micro", Class: class.Default()["db.t3.micro"],
-		StorageGiB: 1, NetworkRef: "default/vm-net-100", EngineVersion: "15", DBName: "contested", MasterUsername: "dbadmin",
-		Port: 5432, OSImage: "default/debian-12", StorageType: "longhorn", Running: true,
-		Master: instance.Master{Mode: instance.PasswordGenerated},
-	}
+	spec := smallest("contested")
 	for _, lost := range []rule{
 		{Method: "POST", Path: "/secrets", Times: 5, Action: "cut", Effect: true},
 		{Method: "PATCH", Path: "/secrets/", Times: 5, Action: "cut", Effect: true},

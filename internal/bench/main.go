@@ -49,10 +49,11 @@ type bench struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to stop
+		os.Exit(1)
 	}
 }
 
@@ -86,12 +87,12 @@ func run(ctx context.Context, args []string) error {
 	if b.dir, err = os.MkdirTemp("", "dbaas-bench-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(b.dir)
+	defer func() { _ = os.RemoveAll(b.dir) }()
 	if b.provider, err = b.compile(ctx, "terraform-provider-dbaas", "."); err != nil {
 		return err
 	}
 	var all []result
-	for _, part := range strings.Split(*only, ",") {
+	for part := range strings.SplitSeq(*only, ",") {
 		measure, ok := map[string]func(context.Context) ([]result, error){"start": b.start, "create": b.create, "plan": b.plan}[part]
 		if !ok {
 			return fmt.Errorf("-only: there is no measurement %q", part)
@@ -107,7 +108,7 @@ func run(ctx context.Context, args []string) error {
 
 func each[T any](list string, parse func(string) (T, error)) ([]T, error) {
 	var all []T
-	for _, text := range strings.Split(list, ",") {
+	for text := range strings.SplitSeq(list, ",") {
 		value, err := parse(text)
 		if err != nil {
 			return nil, err

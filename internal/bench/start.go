@@ -105,7 +105,7 @@ func peakMemory(pid int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, line := range strings.Split(string(status), "\n") {
+	for line := range strings.SplitSeq(string(status), "\n") {
 		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 64)
 			return kib / 1024, err

@@ -168,7 +168,7 @@ func newMAC() string {
 // Secret carries the owner id, and what it holds is the truth.
 func (s *Store) claimCredentials(ctx context.Context, spec Spec, ownerID string) (*standing, error) {
 	for {
-		stands, err := s.stand(ctx, spec.Key())
+		stands, err := s.standHalted(ctx, spec.Key())
 		if err != nil {
 			return nil, err
 		}

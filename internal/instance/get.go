@@ -37,6 +37,7 @@ func (s *Store) examine(ctx context.Context, key Key) (*standing, vm.State, erro
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
 	first, fctx := errgroup.WithContext(ctx)
 	s.standNamed(fctx, first, st)
+	s.standRunning(fctx, first, st)
 	if err := first.Wait(); err != nil {
 		return nil, vm.State{}, err
 	}

@@ -48,9 +48,20 @@ type standing struct {
 // stand reads everything in one concurrent round; a second one is needed only
 // where the VM's disks do not have our names.
 func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
+	return s.standWith(ctx, key, s.standRunning)
+}
+
+// standHalted is stand without the machine that may run, for a create: it
+// continues nothing that runs, and reads that anew when it waits.
+func (s *Store) standHalted(ctx context.Context, key Key) (*standing, error) {
+	return s.standWith(ctx, key, func(context.Context, *errgroup.Group, *standing) {})
+}
+
+func (s *Store) standWith(ctx context.Context, key Key, more func(context.Context, *errgroup.Group, *standing)) (*standing, error) {
 	st := &standing{key: key, names: vm.NamesOf(key.Name)}
 	group, gctx := errgroup.WithContext(ctx)
 	s.standNamed(gctx, group, st)
+	more(gctx, group, st)
 	group.Go(func() error { return s.standBeside(gctx, st) })
 	group.Go(func() (err error) {
 		st.os, err = s.getClaim(gctx, key.Namespace, st.names.OSVolume)
@@ -66,16 +77,12 @@ func (s *Store) stand(ctx context.Context, key Key) (*standing, error) {
 }
 
 // standNamed reads, by the names that the provider gives, what an instance's
-// attributes are made of.
+// attributes are made of, except for the machine that runs.
 func (s *Store) standNamed(ctx context.Context, group *errgroup.Group, st *standing) {
 	key := st.key
 	secrets := s.client.Core.Secrets(key.Namespace)
 	group.Go(func() (err error) {
 		st.vm, err = s.getVM(ctx, key.Namespace, st.names.VM)
-		return err
-	})
-	group.Go(func() (err error) {
-		st.vmi, err = find(ctx, s, query{"vmi", key.Namespace, st.names.VM}, s.client.VirtualMachines.VirtualMachineInstances(key.Namespace).Get)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -88,6 +95,14 @@ func (s *Store) standNamed(ctx context.Context, group *errgroup.Group, st *stand
 	})
 	group.Go(func() (err error) {
 		st.data, err = s.getClaim(ctx, key.Namespace, st.names.DataVolume)
+		return err
+	})
+}
+
+// standRunning reads the machine that runs.
+func (s *Store) standRunning(ctx context.Context, group *errgroup.Group, st *standing) {
+	group.Go(func() (err error) {
+		st.vmi, err = find(ctx, s, query{"vmi", st.key.Namespace, st.names.VM}, s.client.VirtualMachines.VirtualMachineInstances(st.key.Namespace).Get)
 		return err
 	})
 }

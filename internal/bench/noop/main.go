@@ -19,7 +19,7 @@ func (noop) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provid
 }
 func (noop) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse)          {}
 func (noop) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
-func (noop) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (noop) DataSources(context.Context) []func() datasource.DataSource                        { return nil }
 
 func (noop) Resources(context.Context) []func() resource.Resource { return nil }
 
