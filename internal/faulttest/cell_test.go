@@ -102,7 +102,7 @@ func cellsOf(o operation, record []request, mark int, name string) []cell {
 					continue // no older answer
 				}
 			}
-			if f.on(r.Method) {
+			if f.on(r.Method) && f.of(o) {
 				all = append(all, c)
 			}
 		}

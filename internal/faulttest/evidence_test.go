@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,26 +39,39 @@ type evidence struct {
 	others map[string][]byte
 }
 
-// evidence reads what stands under an instance's name, labelled or not.
+// evidence reads what stands with an instance's label.
 func (l *lab) evidence(ctx context.Context, name string) (*evidence, error) {
 	e := &evidence{name: name, uids: map[string]string{}, others: map[string][]byte{}}
 	for _, kind := range kinds() {
-		list, err := l.dynamic.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		list, err := l.dynamic.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "dbaas.opencloud.wso2.com/instance=" + name})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 		}
 		for i := range list.Items {
-			found := &list.Items[i]
-			named := found.GetName() == "pg-"+name || strings.HasPrefix(found.GetName(), "pg-"+name+"-")
-			if !named && found.GetLabels()["dbaas.opencloud.wso2.com/instance"] != name {
-				continue
-			}
-			if err := e.take(kind.Resource, found); err != nil {
+			if err := e.take(kind.Resource, &list.Items[i]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return e, nil
+}
+
+// left lists what stands under an instance's name, labelled or not.
+func (l *lab) left(ctx context.Context, name string) ([]string, error) {
+	var all []string
+	for _, kind := range kinds() {
+		list, err := l.metadata.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for _, found := range list.Items {
+			named := found.Name == "pg-"+name || strings.HasPrefix(found.Name, "pg-"+name+"-")
+			if named || found.Labels["dbaas.opencloud.wso2.com/instance"] == name {
+				all = append(all, kind.Resource+" "+found.Name)
+			}
+		}
+	}
+	return all, nil
 }
 
 func (e *evidence) take(resource string, found *unstructured.Unstructured) error {
@@ -91,16 +103,6 @@ func (e *evidence) take(resource string, found *unstructured.Unstructured) error
 	}
 	e.others[resource+" "+found.GetName()] = text
 	return nil
-}
-
-// left lists what stands.
-func (e *evidence) left() []string {
-	var all []string
-	for object := range e.uids {
-		all = append(all, object)
-	}
-	slices.Sort(all)
-	return all
 }
 
 func (e *evidence) uid(resource, suffix string) string {

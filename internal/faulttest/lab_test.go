@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -34,8 +34,9 @@ const namespace = "tenant-acme"
 // lab is a running lab, seen by its administrator.
 type lab struct {
 	dir     string
-	kube    kubernetes.Interface
 	dynamic dynamic.Interface
+	// metadata reads objects without their contents.
+	metadata metadata.Interface
 }
 
 // useLab finds the lab that the environment names.
@@ -49,11 +50,11 @@ func useLab(t *testing.T) *lab {
 	must(t, err)
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{} // of the age of Endpoints, at each look
-	kube, err := kubernetes.NewForConfig(config)
-	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)
 	must(t, err)
-	return &lab{dir: dir, kube: kube, dynamic: dyn}
+	meta, err := metadata.NewForConfig(config)
+	must(t, err)
+	return &lab{dir: dir, dynamic: dyn, metadata: meta}
 }
 
 func must(t *testing.T, err error) {

@@ -30,6 +30,8 @@ type matrix struct {
 	lab    *lab
 	ledger *ledger
 	end    time.Time
+
+	workers []*worker
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -41,6 +43,26 @@ func newMatrix(t *testing.T) *matrix {
 	if *limit > 0 {
 		m.end = time.Now().Add(*limit)
 	}
+	folder := t.TempDir()
+	build := sync.OnceValues(func() (string, error) { return buildProvider(folder) })
+	for range *workers {
+		p := m.lab.newProxy(t)
+		m.workers = append(m.workers, &worker{
+			lab: m.lab, proxy: p, core: core{kubeconfig: p.kubeconfig}, standing: map[string]*standing{},
+			newTerraform: func() (*terraform, error) {
+				binary, err := build()
+				if err != nil {
+					return nil, err
+				}
+				dir, err := os.MkdirTemp(folder, "")
+				if err != nil {
+					return nil, err
+				}
+				return newTerraform(dir, binary)
+			},
+		})
+	}
+	t.Cleanup(m.close)
 	return m
 }
 
@@ -134,7 +156,7 @@ func (m *matrix) run(queue []cell) int {
 			tried++
 			mu.Unlock()
 			if r.Outcome == lost || r.Outcome == wrong {
-				m.t.Errorf("%s: %s\n  instance %s of worker's proxy; said: %s\n  again: go test ./internal/faulttest -run '^%s$' -workers 1 -cell %q",
+				m.t.Errorf("%s: %s\n  instance %s; said: %s\n  again: DBAAS_LAB_DIR=$PWD/.lab go test ./internal/faulttest -run '^%s$' -workers 1 -cell %q",
 					c, r.Why, r.Instance, r.Said, m.t.Name(), "^"+regexp.QuoteMeta(c.String())+"$")
 			}
 			return m.ledger.add(r)
@@ -144,7 +166,7 @@ func (m *matrix) run(queue []cell) int {
 	return tried
 }
 
-// each gives jobs to workers, each with a proxy of its own.
+// each gives jobs to the workers.
 func (m *matrix) each(jobs []func(*worker) error) {
 	m.t.Helper()
 	queue := make(chan func(*worker) error, len(jobs))
@@ -153,24 +175,29 @@ func (m *matrix) each(jobs []func(*worker) error) {
 	}
 	close(queue)
 	var all sync.WaitGroup
-	for range min(*workers, len(jobs)) {
-		p := m.lab.newProxy(m.t)
-		w := &worker{lab: m.lab, proxy: p, core: core{kubeconfig: p.kubeconfig}, standing: map[string]*standing{}}
+	for _, w := range m.workers {
 		all.Go(func() {
 			for job := range queue {
 				if err := job(w); err != nil {
 					m.t.Error(err)
 				}
 			}
-			// The test's own context may be over; what was made goes anyway.
-			ctx, stop := context.WithTimeout(context.WithoutCancel(m.t.Context()), 5*time.Minute)
-			defer stop()
-			if err := w.end(ctx); err != nil {
-				m.t.Error(err)
-			}
 		})
 	}
 	all.Wait()
+}
+
+// close destroys what the workers keep.
+func (m *matrix) close() {
+	m.t.Helper()
+	// The test's own context is over.
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer stop()
+	for _, w := range m.workers {
+		if err := w.end(ctx); err != nil {
+			m.t.Errorf("in the end: %v", err)
+		}
+	}
 }
 
 // cells runs one operation undisturbed and makes its cells.

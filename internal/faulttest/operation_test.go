@@ -3,6 +3,7 @@ package faulttest
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // kind is what an operation does to an instance, which decides how it is run
@@ -93,6 +94,10 @@ type fault struct {
 	on func(method string) bool
 	// lasting says that all requests from this one on are disturbed.
 	lasting bool
+	// kills says that the provider's process is killed when the request comes.
+	kills bool
+	// interrupts is how often Terraform is interrupted when the request comes.
+	interrupts int
 }
 
 // retryAfter is what the server asks for, in seconds; longer than the first
@@ -123,7 +128,23 @@ func faults() []fault {
 		{name: "watch-end", rule: rule{Action: "end-watch"}, on: watch},
 		{name: "watch-cut", rule: rule{Action: "cut-watch", Events: 1}, on: watch},
 		{name: "outage", rule: rule{Action: "answer", Status: 503, Times: -1}, on: any, lasting: true},
+		// Held back, so that it is certain what had been sent by then.
+		{name: "kill", rule: rule{Action: "delay", Delay: "1h"}, on: any, kills: true},
+		{name: "int", rule: rule{Action: "delay", Delay: "1h"}, on: any, interrupts: 1},
+		{name: "int-twice", rule: rule{Action: "delay", Delay: "1h"}, on: any, interrupts: 2},
 	}
+}
+
+// of says whether the fault belongs to an operation. Looks have nothing that a
+// kill could leave; and Terraform is interrupted in one operation of each kind.
+func (f fault) of(o operation) bool {
+	switch {
+	case f.kills:
+		return o.kind != looks
+	case f.interrupts > 0:
+		return slices.Contains([]string{"create", "class", "rotation", "delete"}, o.name)
+	}
+	return true
 }
 
 // during is the configuration with which an operation is disturbed: an outage

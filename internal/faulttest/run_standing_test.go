@@ -20,7 +20,7 @@ func (w *worker) tryChange(ctx context.Context, c cell, r *result) error {
 	a := &attempt{}
 	rule := c.rule(s.name)
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.apply(ctx, s.object, c.fault.during(to), ready)
+		a.object, a.said, err = w.carry(ctx, c, s.object, c.fault.during(to), ready)
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *worker) tryRemove(ctx context.Context, c cell, r *result) error {
 	a := &attempt{}
 	rule := c.rule(s.name)
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.apply(ctx, s.object, nil, ready)
+		a.object, a.said, err = w.carry(ctx, c, s.object, nil, ready)
 		return err
 	})
 	if err != nil {

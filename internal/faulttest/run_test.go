@@ -25,14 +25,16 @@ func (w *worker) try(ctx context.Context, c cell) (r result) {
 	began := time.Now()
 	r = result{Cell: c.String()}
 	var err error
-	switch c.operation.kind {
-	case creates:
+	switch {
+	case c.fault.interrupts > 0:
+		err = w.tryTerraform(ctx, c, &r)
+	case c.operation.kind == creates:
 		err = w.tryCreate(ctx, c, &r)
-	case changes:
+	case c.operation.kind == changes:
 		err = w.tryChange(ctx, c, &r)
-	case removes:
+	case c.operation.kind == removes:
 		err = w.tryRemove(ctx, c, &r)
-	case looks:
+	default:
 		err = w.tryLook(ctx, c, &r)
 	}
 	r.Seconds = time.Since(began).Seconds()
@@ -60,7 +62,7 @@ func (a *attempt) fires(c cell, r *result, name string) error {
 	if err := bounded(c, name, a.record, a.mark); err != nil {
 		return err
 	}
-	if a.said.failed() {
+	if a.said.failed() && !c.fault.kills {
 		return helps(name, a.said.text())
 	}
 	return nil
@@ -74,7 +76,7 @@ func (w *worker) tryCreate(ctx context.Context, c cell, r *result) error {
 	rule := c.rule(s.name)
 	var err error
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.apply(ctx, nil, s.config, ready)
+		a.object, a.said, err = w.carry(ctx, c, nil, s.config, ready)
 		return err
 	})
 	if err != nil {
@@ -167,9 +169,10 @@ func (w *worker) recover(ctx context.Context, s *standing, left *evidence, said 
 // resume applies again what left no state.
 func (w *worker) resume(ctx context.Context, s *standing, left *evidence, said *verdicts) (string, error) {
 	for object := range left.uids {
-		// Whoever gives up must be able to find what stands.
+		// Whoever gives up must be able to find what stands, if there was a chance
+		// to say it.
 		_, name, _ := strings.Cut(object, " ")
-		if strings.HasPrefix(object, "secrets ") && !strings.Contains(said.text(), name) {
+		if said.text() != killed && strings.HasPrefix(object, "secrets ") && !strings.Contains(said.text(), name) {
 			return "", lostf("secret %s stands, and neither state nor error name it", name)
 		}
 	}

@@ -16,6 +16,8 @@ type worker struct {
 	core     core
 	proxy    *proxy
 	standing map[string]*standing // by operation
+
+	newTerraform func() (*terraform, error)
 }
 
 // standing is an instance that is as configured.
@@ -38,6 +40,9 @@ func (w *worker) apply(ctx context.Context, o *object, config args, ready func()
 	}
 	if o, err = first.refresh(ctx, o); err != nil || said.failed() {
 		return o, said, err
+	}
+	if o == nil && config == nil {
+		return nil, said, nil // nothing to destroy, nothing to ask
 	}
 	prior := o
 	if o != nil && o.Tainted && config != nil {
@@ -86,6 +91,14 @@ func (w *worker) replace(ctx context.Context, second *walk, o *object, planned *
 }
 
 func nothing() error { return nil }
+
+// carry is the apply that a cell disturbs.
+func (w *worker) carry(ctx context.Context, c cell, o *object, config args, ready func() error) (*object, *verdicts, error) {
+	if c.fault.kills {
+		return w.kill(ctx, o, config, ready)
+	}
+	return w.apply(ctx, o, config, ready)
+}
 
 // settled is an apply that nothing disturbs and that has to succeed.
 func (w *worker) settled(ctx context.Context, o *object, config args) (*object, error) {
@@ -164,21 +177,18 @@ func (w *worker) nothingLeft(ctx context.Context, name string) error {
 	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
 	for {
-		e, err := w.lab.evidence(ctx, name)
-		if err != nil {
+		left, err := w.lab.left(ctx, name)
+		if err != nil || len(left) == 0 {
 			return err
 		}
-		if len(e.uids) == 0 {
-			return nil
-		}
-		for object := range e.uids {
+		for _, object := range left {
 			if !strings.HasPrefix(object, "endpoint") {
-				return fmt.Errorf("left: %s", strings.Join(e.left(), ", "))
+				return fmt.Errorf("left: %s", strings.Join(left, ", "))
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("left: %s", strings.Join(e.left(), ", "))
+			return fmt.Errorf("left: %s", strings.Join(left, ", "))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
