@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-
 )
 
 // concurrency is Terraform's own, of a plan.

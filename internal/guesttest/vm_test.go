@@ -24,6 +24,7 @@ func TestVMLife(t *testing.T) {
 	// A low port needs the kernel's leave, which no container can give.
 	i := l.newInstance(t, "vm", args{"port": "443"})
 	i.apply(t)
+	i.unchanged(t)
 	c := i.client(t)
 	c.answers(t, "create table kept (i int); insert into kept values (1); select ssl, version from pg_stat_ssl where pid = pg_backend_pid()", "t|TLSv1.3")
 	if out, ok := i.insideVM(t, "vm", "cloud-init", "schema", "--system"); !ok {
