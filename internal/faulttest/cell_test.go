@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // signature names a request so that the same one is found again on another
@@ -60,11 +61,26 @@ type cell struct {
 	nth       int
 	// snapshot is which old answer a stale one repeats.
 	snapshot string
+	// usual is how long the operation takes undisturbed.
+	usual time.Duration
 }
 
 // String identifies the cell, from run to run.
 func (c cell) String() string {
 	return fmt.Sprintf("%s/%s/%s#%d", c.operation.name, c.fault.name, c.request, c.nth)
+}
+
+// during is the configuration with which the operation is disturbed: an outage
+// that lasts is to end by the operation's deadline, after it was met.
+func (c cell) during(config args) args {
+	if !c.fault.lasting {
+		return config
+	}
+	limits := args{}
+	for name := range config["timeouts"].(args) {
+		limits[name] = (2*c.usual + 8*time.Second).Round(time.Second).String()
+	}
+	return config.with(args{"timeouts": limits})
 }
 
 func (c cell) rule(name string) rule {
@@ -83,6 +99,7 @@ func (c cell) rule(name string) rule {
 func cellsOf(o operation, record []request, mark int, name string) []cell {
 	before, during := map[signature]int{}, map[signature]int{}
 	var all []cell
+	var usual time.Duration
 	for _, r := range record {
 		s := signatureOf(r, name)
 		if r.Index <= mark {
@@ -90,6 +107,7 @@ func cellsOf(o operation, record []request, mark int, name string) []cell {
 			continue
 		}
 		during[s]++
+		usual = r.Time.Sub(record[0].Time)
 		for _, f := range faults() {
 			c := cell{operation: o, fault: f, request: s, nth: during[s]}
 			if f.rule.Action == "stale" {
@@ -106,6 +124,9 @@ func cellsOf(o operation, record []request, mark int, name string) []cell {
 				all = append(all, c)
 			}
 		}
+	}
+	for i := range all {
+		all[i].usual = usual
 	}
 	return all
 }

@@ -53,7 +53,6 @@ type core struct{ kubeconfig string }
 type walk struct {
 	server   tfprotov6.ProviderServer
 	schema   *tfprotov6.Schema
-	identity tftypes.Type
 	verdicts *verdicts
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -121,8 +123,8 @@ func (l *ledger) table(w io.Writer, rows, columns []string) {
 		fmt.Fprintln(w)
 	}
 	for _, row := range rows {
-		for way, n := range ways[row] {
-			fmt.Fprintf(w, "\n%s, %s: %d\n", row, way, n)
+		for _, way := range slices.Sorted(maps.Keys(ways[row])) {
+			fmt.Fprintf(w, "\n%s, %s: %d\n", row, way, ways[row][way])
 		}
 	}
 	if sum := sums[""]; sum != nil {

@@ -43,8 +43,8 @@ func newMatrix(t *testing.T) *matrix {
 	if *limit > 0 {
 		m.end = time.Now().Add(*limit)
 	}
-	folder := t.TempDir()
-	build := sync.OnceValues(func() (string, error) { return buildProvider(folder) })
+	program := t.TempDir()
+	build := sync.OnceValues(func() (string, error) { return buildProvider(program) })
 	for range *workers {
 		p := m.lab.newProxy(t)
 		m.workers = append(m.workers, &worker{
@@ -54,11 +54,7 @@ func newMatrix(t *testing.T) *matrix {
 				if err != nil {
 					return nil, err
 				}
-				dir, err := os.MkdirTemp(folder, "")
-				if err != nil {
-					return nil, err
-				}
-				return newTerraform(dir, binary)
+				return newTerraform(t.TempDir(), binary)
 			},
 		})
 	}
@@ -73,6 +69,12 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d cells", len(queue))
 	began := time.Now()
 	tried := m.run(queue)
+	if tried == 0 && len(queue) > 0 {
+		t.Error("no cell was tried")
+	}
+	if tried < len(queue) {
+		t.Logf("not tried: %d cells", len(queue)-tried)
+	}
 	t.Logf("%d cells in %v: %.1f a minute", tried, time.Since(began).Round(time.Second), float64(tried)/time.Since(began).Minutes())
 	var rows, columns []string
 	for _, o := range operations() {

@@ -2,7 +2,6 @@ package faulttest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -105,33 +104,33 @@ type fault struct {
 const retryAfter = 2
 
 func faults() []fault {
-	any := func(string) bool { return true }
+	each := func(string) bool { return true }
 	watch := func(method string) bool { return method == "WATCH" }
 	write := func(method string) bool { return method != "WATCH" && method != "GET" }
 	plain := func(method string) bool { return method != "WATCH" }
 	get := func(method string) bool { return method == "GET" }
 	answer := func(status int) rule { return rule{Action: "answer", Status: status} }
 	return []fault{
-		{name: "403", rule: answer(403), on: any},
+		{name: "403", rule: answer(403), on: each},
 		{name: "409", rule: answer(409), on: plain},
 		{name: "410", rule: answer(410), on: watch},
-		{name: "429", rule: rule{Action: "answer", Status: 429, RetryAfter: retryAfter}, on: any},
-		{name: "500", rule: answer(500), on: any},
-		{name: "503", rule: answer(503), on: any},
-		{name: "504", rule: answer(504), on: any},
+		{name: "429", rule: rule{Action: "answer", Status: 429, RetryAfter: retryAfter}, on: each},
+		{name: "500", rule: answer(500), on: each},
+		{name: "503", rule: answer(503), on: each},
+		{name: "504", rule: answer(504), on: each},
 		{name: "504-after", rule: rule{Action: "answer", Status: 504, Effect: true}, on: write},
-		{name: "cut-before", rule: rule{Action: "cut"}, on: any},
-		{name: "cut-after", rule: rule{Action: "cut", Effect: true}, on: any},
-		{name: "delay", rule: rule{Action: "delay", Delay: "10s"}, on: any},
+		{name: "cut-before", rule: rule{Action: "cut"}, on: each},
+		{name: "cut-after", rule: rule{Action: "cut", Effect: true}, on: each},
+		{name: "delay", rule: rule{Action: "delay", Delay: "10s"}, on: each},
 		{name: "stale", rule: rule{Action: "stale"}, on: get},
 		{name: "watch-410", rule: rule{Action: "expire-watch"}, on: watch},
 		{name: "watch-end", rule: rule{Action: "end-watch"}, on: watch},
 		{name: "watch-cut", rule: rule{Action: "cut-watch", Events: 1}, on: watch},
-		{name: "outage", rule: rule{Action: "answer", Status: 503, Times: -1}, on: any, lasting: true},
+		{name: "outage", rule: rule{Action: "answer", Status: 503, Times: -1}, on: each, lasting: true},
 		// Held back, so that it is certain what had been sent by then.
-		{name: "kill", rule: rule{Action: "delay", Delay: "1h"}, on: any, kills: true},
-		{name: "int", rule: rule{Action: "delay", Delay: "1h"}, on: any, interrupts: 1},
-		{name: "int-twice", rule: rule{Action: "delay", Delay: "1h"}, on: any, interrupts: 2},
+		{name: "kill", rule: rule{Action: "delay", Delay: "1h"}, on: each, kills: true},
+		{name: "int", rule: rule{Action: "delay", Delay: "1h"}, on: each, interrupts: 1},
+		{name: "int-twice", rule: rule{Action: "delay", Delay: "1h"}, on: each, interrupts: 2},
 	}
 }
 
@@ -145,18 +144,4 @@ func (f fault) of(o operation) bool {
 		return slices.Contains([]string{"create", "class", "rotation", "delete"}, o.name)
 	}
 	return true
-}
-
-// during is the configuration with which an operation is disturbed: an outage
-// that lasts is to end by its deadline.
-func (f fault) during(config args) args {
-	if !f.lasting {
-		return config
-	}
-	limits := args{}
-	maps.Copy(limits, config["timeouts"].(args))
-	for name := range limits {
-		limits[name] = "15s"
-	}
-	return config.with(args{"timeouts": limits})
 }

@@ -20,7 +20,7 @@ func (w *worker) tryChange(ctx context.Context, c cell, r *result) error {
 	a := &attempt{}
 	rule := c.rule(s.name)
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.carry(ctx, c, s.object, c.fault.during(to), ready)
+		a.object, a.said, err = w.carry(ctx, c, s.object, c.during(to), ready)
 		return err
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *worker) tryRemove(ctx context.Context, c cell, r *result) error {
 	w.forget(c.operation)
 	if c.fault.lasting {
 		// The limits of a destroy are the state's.
-		if s.object, err = w.settled(ctx, s.object, c.fault.during(s.config)); err != nil {
+		if s.object, err = w.settled(ctx, s.object, c.during(s.config)); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,6 @@ import (
 
 // attempt is one operation on one instance, before and after.
 type attempt struct {
-	config args
-	before *evidence
 	object *object // what the state holds afterwards
 	said   *verdicts
 	record []request
@@ -71,8 +69,8 @@ func (a *attempt) fires(c cell, r *result, name string) error {
 // tryCreate creates an instance, disturbed, and brings it to its end.
 func (w *worker) tryCreate(ctx context.Context, c cell, r *result) error {
 	s := &standing{name: newName()}
-	s.config = c.fault.during(monitored(minimal(s.name)))
-	a := &attempt{config: s.config}
+	s.config = c.during(monitored(minimal(s.name)))
+	a := &attempt{}
 	rule := c.rule(s.name)
 	var err error
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
