@@ -83,6 +83,24 @@ func (m *model) keepMachine(before model) {
 	keepKnown(&m.TagsAll, before.TagsAll)
 	keepKnown(&m.VCPU, before.VCPU)
 	keepKnown(&m.MemoryMiB, before.MemoryMiB)
+	// The rest is recorded on the data volume too. With that gone as well, as
+	// after a delete that was interrupted, a null would look like a change of
+	// what cannot change, and nothing could be planned, not even a destroy.
+	keepUnread(&m.InstanceClass, before.InstanceClass)
+	keepUnread(&m.AllocatedStorage, before.AllocatedStorage)
+	keepUnread(&m.EngineVersion, before.EngineVersion)
+	keepUnread(&m.DBName, before.DBName)
+	keepUnread(&m.MasterUsername, before.MasterUsername)
+	keepUnread(&m.Port, before.Port)
+	keepUnread(&m.OSImage, before.OSImage)
+	keepUnread(&m.StorageType, before.StorageType)
+}
+
+// keepUnread is keepKnown for what may have been read elsewhere.
+func keepUnread[T attr.Value](read *T, before T) {
+	if (*read).IsNull() {
+		keepKnown(read, before)
+	}
 }
 
 func keepKnown[T attr.Value](read *T, before T) {

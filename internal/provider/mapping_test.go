@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/wso2/terraform-provider-dbaas/internal/class"
@@ -145,5 +146,29 @@ func TestReadKeepsThePolicyOfALostMachine(t *testing.T) {
 	got := modelOf(lost, before, types.MapNull(types.StringType))
 	if !got.ManagePassword.ValueBool() || !got.DeletionProtection.ValueBool() || !got.MasterPassword.IsNull() {
 		t.Errorf("managed %s, protected %s, password known: %t", got.ManagePassword, got.DeletionProtection, !got.MasterPassword.IsNull())
+	}
+}
+
+// A delete that was interrupted leaves the credentials Secret for last. What it
+// does not tell must not look like a change, or nothing can be planned any
+// more, not even the destroy that ends it.
+func TestReadKeepsWhatAHalfDeletedInstanceCannotTell(t *testing.T) {
+	before := modelOf(orders(), model{}, types.MapNull(types.StringType))
+	left := modelOf(&instance.Instance{
+		Spec: instance.Spec{Namespace: "tenant-acme", Name: "orders", MasterUsername: "dbadmin"}, Status: "failed", Reason: "VMMissing",
+	}, before, types.MapNull(types.StringType))
+	for name, values := range map[string][2]attr.Value{
+		"instance_class": {before.InstanceClass, left.InstanceClass}, "allocated_storage": {before.AllocatedStorage, left.AllocatedStorage},
+		"network_ref": {before.NetworkRef, left.NetworkRef}, "engine_version": {before.EngineVersion, left.EngineVersion},
+		"db_name": {before.DBName, left.DBName}, "master_username": {before.MasterUsername, left.MasterUsername}, "port": {before.Port, left.Port},
+		"os_image": {before.OSImage, left.OSImage}, "storage_type": {before.StorageType, left.StorageType}, "static_network": {before.StaticNetwork, left.StaticNetwork},
+	} {
+		if !values[0].Equal(values[1]) {
+			t.Errorf("%s was %s and is %s", name, values[0], values[1])
+		}
+	}
+	other := modelOf(&instance.Instance{Spec: instance.Spec{StorageGiB: 20}, Status: "failed", Reason: "VMMissing"}, before, types.MapNull(types.StringType))
+	if got := other.AllocatedStorage.ValueInt64(); got != 20 {
+		t.Errorf("a volume of 20 GiB that stands is shown with %d", got)
 	}
 }
