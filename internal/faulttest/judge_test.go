@@ -61,9 +61,9 @@ func helps(name, said string) error {
 // bounded judges the record of a disturbed run: how often one request was
 // repeated, how soon, and that nothing foreign was written to.
 func bounded(c cell, name string, record []request, mark int) error {
-	// The provider's own pauses double up to five seconds, and client-go
-	// repeats what was cut or told to come again.
-	const most = 14
+	// The provider's own pauses double up to five seconds, for a minute; and
+	// client-go repeats what was cut or told to come again.
+	const most = 24
 	tries := map[signature]int{}
 	var told time.Time
 	for _, r := range record {

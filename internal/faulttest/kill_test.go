@@ -34,7 +34,7 @@ const killed = "killed"
 type job struct {
 	Kubeconfig string
 	Object     *object
-	Config     args
+	Wanted     wish
 }
 
 // report is what the child says: first that it has planned, in the end what
@@ -52,7 +52,7 @@ func child(in io.Reader, out io.Writer) error {
 		return err
 	}
 	w := &worker{core: core{kubeconfig: j.Kubeconfig}}
-	after, said, err := w.apply(context.Background(), j.Object, j.Config, func() error {
+	after, said, err := w.apply(context.Background(), j.Object, j.Wanted, func() error {
 		if err := news.Encode(report{Planned: true}); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func child(in io.Reader, out io.Writer) error {
 // kill applies in a process that is killed as soon as a request is held
 // back. As in core, what the state held is then what it holds. If the request
 // does not come, the result is the provider's.
-func (w *worker) kill(ctx context.Context, o *object, config args, ready func() error) (*object, *verdicts, error) {
+func (w *worker) kill(ctx context.Context, o *object, wanted wish, ready func() error) (*object, *verdicts, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	command := exec.CommandContext(ctx, os.Args[0])
@@ -87,7 +87,7 @@ func (w *worker) kill(ctx context.Context, o *object, config args, ready func() 
 	}
 	defer func() { stop(); _ = command.Wait() }() // it was killed, or has said all
 	orders, news := json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))
-	if err := orders.Encode(job{w.core.kubeconfig, o, config}); err != nil {
+	if err := orders.Encode(job{w.core.kubeconfig, o, wanted}); err != nil {
 		return o, &verdicts{}, err
 	}
 	var said report

@@ -224,10 +224,10 @@ func (w *worker) cells(ctx context.Context, o operation) ([]cell, error) {
 		case looks:
 			_, said, err = w.look(ctx, o, s, args{"name": name}, ready)
 		case removes:
-			s.object, said, err = w.apply(ctx, s.object, nil, ready)
+			s.object, said, err = w.apply(ctx, s.object, wish{s.config, true}, ready)
 			w.forget(o)
 		default:
-			s.object, said, err = w.apply(ctx, s.object, to, ready)
+			s.object, said, err = w.apply(ctx, s.object, wish{Config: to}, ready)
 			s.config = to
 		}
 		return err

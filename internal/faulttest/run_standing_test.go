@@ -20,7 +20,7 @@ func (w *worker) tryChange(ctx context.Context, c cell, r *result) error {
 	a := &attempt{}
 	rule := c.rule(s.name)
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.carry(ctx, c, s.object, c.during(to), ready)
+		a.object, a.said, err = w.carry(ctx, c, s.object, wish{Config: c.during(to)}, ready)
 		return err
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *worker) tryChange(ctx context.Context, c cell, r *result) error {
 	r.Outcome = healed
 	if a.said.failed() {
 		r.Outcome = next
-		if s.object, err = w.settled(ctx, s.object, to); err != nil {
+		if s.object, err = w.settled(ctx, s.object, wish{Config: to}); err != nil {
 			return wrongf("the next apply: %v", err)
 		}
 	} else if err := w.finishWarned(ctx, s, r, a.said, c.fault.lasting); err != nil {
@@ -81,7 +81,7 @@ func (w *worker) tryRemove(ctx context.Context, c cell, r *result) error {
 	w.forget(c.operation)
 	if c.fault.lasting {
 		// The limits of a destroy are the state's.
-		if s.object, err = w.settled(ctx, s.object, c.during(s.config)); err != nil {
+		if s.object, err = w.settled(ctx, s.object, wish{Config: c.during(s.config)}); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (w *worker) tryRemove(ctx context.Context, c cell, r *result) error {
 	a := &attempt{}
 	rule := c.rule(s.name)
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.carry(ctx, c, s.object, nil, ready)
+		a.object, a.said, err = w.carry(ctx, c, s.object, wish{c.during(s.config), true}, ready)
 		return err
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (w *worker) tryRemove(ctx context.Context, c cell, r *result) error {
 			return lostf("a failed destroy forgot the instance")
 		}
 		r.Outcome = next
-		if _, err := w.settled(ctx, a.object, nil); err != nil {
+		if _, err := w.settled(ctx, a.object, wish{s.config, true}); err != nil {
 			return wrongf("the next destroy: %v", err)
 		}
 	}

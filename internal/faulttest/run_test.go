@@ -74,7 +74,7 @@ func (w *worker) tryCreate(ctx context.Context, c cell, r *result) error {
 	rule := c.rule(s.name)
 	var err error
 	a.record, a.mark, err = w.disturbed(&rule, func(ready func() error) (err error) {
-		a.object, a.said, err = w.carry(ctx, c, nil, s.config, ready)
+		a.object, a.said, err = w.carry(ctx, c, nil, wish{Config: s.config}, ready)
 		return err
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *worker) finishWarned(ctx context.Context, s *standing, r *result, said 
 	if warned {
 		r.Outcome, r.How = next, "warned"
 	}
-	after, err := w.settled(ctx, s.object, s.config)
+	after, err := w.settled(ctx, s.object, wish{Config: s.config})
 	if err != nil {
 		return wrongf("the next apply: %v", err)
 	}
@@ -143,7 +143,7 @@ func (w *worker) recover(ctx context.Context, s *standing, left *evidence, said 
 	}
 	// Half of the instances are replaced, half are kept.
 	if s.name[1]%2 == 0 {
-		after, said, err := w.apply(ctx, s.object, s.config, nothing)
+		after, said, err := w.apply(ctx, s.object, wish{Config: s.config}, nothing)
 		if err != nil {
 			return "", err
 		}
@@ -156,7 +156,7 @@ func (w *worker) recover(ctx context.Context, s *standing, left *evidence, said 
 		}
 	}
 	s.object.Tainted = false
-	after, err := w.settled(ctx, s.object, s.config)
+	after, err := w.settled(ctx, s.object, wish{Config: s.config})
 	if err != nil {
 		return "", wrongf("the apply after untaint: %v", err)
 	}
@@ -174,7 +174,7 @@ func (w *worker) resume(ctx context.Context, s *standing, left *evidence, said *
 			return "", lostf("secret %s stands, and neither state nor error name it", name)
 		}
 	}
-	after, again, err := w.apply(ctx, nil, s.config, nothing)
+	after, again, err := w.apply(ctx, nil, wish{Config: s.config}, nothing)
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func (w *worker) adopt(ctx context.Context, s *standing) (*object, error) {
 	if err != nil || imported == nil {
 		return nil, fmt.Errorf("import: %s, %w", said.text(), err)
 	}
-	return w.settled(ctx, imported, s.config)
+	return w.settled(ctx, imported, wish{Config: s.config})
 }
 
 // kept judges that what was resumed has the material and the VM that stood.

@@ -31,8 +31,15 @@ type standing struct {
 // newName is one that no other instance has, nor is part of any path.
 func newName() string { return "f" + strings.ToLower(rand.Text()[:9]) + "x" }
 
-// apply is `terraform apply`. Between plan and apply it calls ready.
-func (w *worker) apply(ctx context.Context, o *object, config args, ready func() error) (*object, *verdicts, error) {
+// wish is what an apply is to bring about: the configuration, or its end.
+type wish struct {
+	Config  args
+	Destroy bool
+}
+
+// apply is `terraform apply`, or `terraform destroy`. Between plan and apply it
+// calls ready.
+func (w *worker) apply(ctx context.Context, o *object, wanted wish, ready func() error) (*object, *verdicts, error) {
 	said := &verdicts{}
 	first, err := w.core.walk(ctx, said)
 	if err != nil {
@@ -41,16 +48,24 @@ func (w *worker) apply(ctx context.Context, o *object, config args, ready func()
 	if o, err = first.refresh(ctx, o); err != nil || said.failed() {
 		return o, said, err
 	}
-	if o == nil && config == nil {
+	if o == nil && wanted.Destroy {
 		return nil, said, nil // nothing to destroy, nothing to ask
 	}
 	prior := o
-	if o != nil && o.Tainted && config != nil {
+	if o != nil && o.Tainted {
 		prior = nil // core plans the create of a replace as if there were nothing
 	}
-	planned, err := first.plan(ctx, prior, config)
+	planned, err := first.plan(ctx, prior, wanted.Config)
 	if err != nil || said.failed() {
 		return o, said, err
+	}
+	if wanted.Destroy {
+		// The plan so far was core's refresh: a configuration that cannot be planned
+		// cannot be destroyed.
+		prior = o
+		if planned, err = first.plan(ctx, o, nil); err != nil || said.failed() {
+			return o, said, err
+		}
 	}
 	if prior == o {
 		if none, err := first.empty(planned); none || err != nil {
@@ -68,7 +83,7 @@ func (w *worker) apply(ctx context.Context, o *object, config args, ready func()
 		after, err := second.apply(ctx, planned)
 		return after, said, err
 	}
-	return w.replace(ctx, second, o, planned, config)
+	return w.replace(ctx, second, o, planned, wanted.Config)
 }
 
 // replace is what core does with a tainted object: the end of it is applied
@@ -93,16 +108,16 @@ func (w *worker) replace(ctx context.Context, second *walk, o *object, planned *
 func nothing() error { return nil }
 
 // carry is the apply that a cell disturbs.
-func (w *worker) carry(ctx context.Context, c cell, o *object, config args, ready func() error) (*object, *verdicts, error) {
+func (w *worker) carry(ctx context.Context, c cell, o *object, wanted wish, ready func() error) (*object, *verdicts, error) {
 	if c.fault.kills {
-		return w.kill(ctx, o, config, ready)
+		return w.kill(ctx, o, wanted, ready)
 	}
-	return w.apply(ctx, o, config, ready)
+	return w.apply(ctx, o, wanted, ready)
 }
 
 // settled is an apply that nothing disturbs and that has to succeed.
-func (w *worker) settled(ctx context.Context, o *object, config args) (*object, error) {
-	after, said, err := w.apply(ctx, o, config, nothing)
+func (w *worker) settled(ctx context.Context, o *object, wanted wish) (*object, error) {
+	after, said, err := w.apply(ctx, o, wanted, nothing)
 	if err == nil && said.failed() {
 		err = errors.New(said.text())
 	}
@@ -130,7 +145,7 @@ func (w *worker) instance(ctx context.Context, o operation) (*standing, args, er
 	}
 	if s.object == nil || !reflect.DeepEqual(from, s.config) {
 		var err error
-		if s.object, err = w.settled(ctx, s.object, from); err != nil {
+		if s.object, err = w.settled(ctx, s.object, wish{Config: from}); err != nil {
 			return nil, nil, fmt.Errorf("prepare instance %s: %w", s.name, err)
 		}
 	}
@@ -160,13 +175,14 @@ func (w *worker) end(ctx context.Context) error {
 
 func (w *worker) destroy(ctx context.Context, s *standing) error {
 	if s.config["deletion_protection"] == true {
-		open, err := w.settled(ctx, s.object, s.config.with(args{"deletion_protection": false}))
+		s.config = s.config.with(args{"deletion_protection": false})
+		open, err := w.settled(ctx, s.object, wish{Config: s.config})
 		if err != nil {
 			return fmt.Errorf("open instance %s: %w", s.name, err)
 		}
 		s.object = open
 	}
-	if _, err := w.settled(ctx, s.object, nil); err != nil {
+	if _, err := w.settled(ctx, s.object, wish{s.config, true}); err != nil {
 		return fmt.Errorf("destroy instance %s: %w", s.name, err)
 	}
 	return w.nothingLeft(ctx, s.name)
