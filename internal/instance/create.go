@@ -49,7 +49,7 @@ func (s *Store) takeOver(ctx context.Context, a ascent, accepted func(*Instance)
 	wanted.Master.PriorVersion, wanted.Master.PriorRotation = wanted.Master.Version, wanted.Master.Rotation
 	w := &work{store: s, st: a.stands, key: a.key, wanted: wanted, creating: true}
 	known := a.known()
-	known.EverAvailable = true
+	known.EverAvailable, known.EngineVersionActual = true, a.spec.EngineVersion
 	stands := false
 	err := w.restore(ctx, func() {
 		stands = true
@@ -102,7 +102,7 @@ func (s *Store) raise(ctx context.Context, a ascent, accepted func(*Instance)) (
 // conclude records that the instance is available and clears away what only
 // the first boot needed. From here on only the loss of ownership is a failure.
 func (s *Store) conclude(ctx context.Context, a ascent, known Instance) (*Instance, error) {
-	known.EverAvailable = true
+	known.EverAvailable, known.EngineVersionActual = true, a.spec.EngineVersion
 	err := s.complete(ctx, a.key, completion{
 		protect: a.spec.DeletionProtection, master: a.spec.Master, address: known.Address,
 	})

@@ -32,6 +32,9 @@ func TestFinishGoesOnWithTheSameIdentity(t *testing.T) {
 	if read.Status != string(vm.StatusAvailable) || read.Reason != string(vm.ReasonBootstrapMaterialPresent) {
 		t.Errorf("before: status %s (%s)", read.Status, read.Reason)
 	}
+	if read.EngineVersionActual != wantedSpec().EngineVersion {
+		t.Errorf("what serves has the version %q", read.EngineVersionActual)
+	}
 	got, err := store.Update(deadline(t, time.Minute), left.Key(), wantedSpec())
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +76,32 @@ func TestFailedRedactionIsAWarning(t *testing.T) {
 	got, err = store.Update(deadline(t, time.Minute), got.Key(), wantedSpec())
 	if err != nil || got.Reason != "" {
 		t.Errorf("reason %s, error %v after finishing", got.Reason, err)
+	}
+}
+
+// What is told of an instance that was seen available, and then could not be
+// read, is what the next read tells.
+func TestCreateThatCannotBeReadBackTellsWhatItSaw(t *testing.T) {
+	api, store := prepared(t)
+	api.boots(t)
+	accepted := false
+	api.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if accepted && r.Method == http.MethodGet && r.URL.Path == credentialsPath {
+			answer(w, http.StatusForbidden, metav1.StatusReasonForbidden, r.URL.Path)
+			return true
+		}
+		return false
+	}
+	got, err := store.Create(deadline(t, time.Minute), wantedSpec(), func(*Instance) {
+		api.Lock()
+		defer api.Unlock()
+		accepted = true
+	})
+	if err != nil || len(got.Warnings) != 2 {
+		t.Fatalf("instance %+v, error %v", got, err)
+	}
+	if got.EngineVersionActual != wantedSpec().EngineVersion || got.Status != string(vm.StatusAvailable) {
+		t.Errorf("status %s, version %q", got.Status, got.EngineVersionActual)
 	}
 }
 

@@ -132,7 +132,7 @@ func (st *standing) instance(state vm.State) (*Instance, error) {
 		GuestKnown:      st.cloudInit != nil,
 		MachineKnown:    st.vm != nil,
 	}
-	if i.EverAvailable {
+	if i.EverAvailable || state.Available {
 		// The guest becomes ready with the requested major only, never another.
 		i.EngineVersionActual = spec.EngineVersion
 	}
