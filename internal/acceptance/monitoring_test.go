@@ -173,7 +173,16 @@ func TestMonitoringFromOnToGone(t *testing.T) {
 				attr("resources.metrics_service_name", "pg-watched-metrics"), attr("resources.service_monitor_name", "pg-watched-monitor"),
 				attr("grafana_url", "https://grafana.example.com/g/d/dbaas-postgresql?var-namespace="+namespace+"&var-instance=watched"),
 			)},
-			{PreConfig: l.reset, Config: l.config("watched", on), Check: func(*terraform.State) error { return l.wroteNothing() }},
+			{
+				PreConfig: l.reset,
+				Config:    l.config("watched", on) + "data \"dbaas_instance\" \"it\" {\n  namespace = dbaas_instance.it.namespace\n  name      = dbaas_instance.it.name\n}\n",
+				Check: resource.ComposeAggregateTestCheckFunc(
+					func(*terraform.State) error { return l.wroteNothing() },
+					resource.TestCheckResourceAttrPair("data."+it, "monitoring.scrape_interval", it, "monitoring.scrape_interval"),
+					resource.TestCheckResourceAttrPair("data."+it, "monitoring.grafana_base_url", it, "monitoring.grafana_base_url"),
+					resource.TestCheckResourceAttrPair("data."+it, "monitoring.allowed_cidrs.#", it, "monitoring.allowed_cidrs.#"),
+				),
+			},
 			{Config: l.config("watched", on), PlanOnly: true},
 			{ResourceName: it, ImportState: true, ImportStateVerify: true},
 			{ResourceName: it, ImportState: true, ImportStateKind: resource.ImportBlockWithID},

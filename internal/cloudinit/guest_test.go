@@ -236,13 +236,41 @@ func TestTheExporterIsForTheNetworksThatMayReadIt(t *testing.T) {
 			}
 			boot(t, root, render(t, c, nil))
 			got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/exporter.sh"; exporter_settings`, root)
-			want := "[Service]\nEnvironmentFile=/etc/dbaas/exporter.env\nRestart=always\nIPAddressDeny=any\nIPAddressAllow=localhost\n" + test.want
+			want := "[Service]\nEnvironmentFile=/etc/dbaas/exporter.env\nRestart=always\nIPAccounting=yes\nIPAddressDeny=any\nIPAddressAllow=localhost\n" + test.want
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 			rules := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/configuration.sh"; host_rules | head -n 1`, root)
 			if diff := cmp.Diff("local postgres postgres_exporter peer map=exporter\n", rules); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A kernel that filters nothing for systemd counts nothing either, and then the
+// guest says that the networks are not kept.
+func TestAnExporterThatIsNotGuardedIsSaid(t *testing.T) {
+	const narrow, every = "10.0.0.0/8", "0.0.0.0/0 ::/0"
+	for name, test := range map[string]struct{ networks, counted, want string }{
+		"filtered":             {narrow, "1234", "guarded"},
+		"nothing came yet":     {narrow, "0", "guarded"},
+		"no BPF":               {narrow, "[no data]", "open"},
+		"no BPF, as a number":  {narrow, "18446744073709551615", "open"},
+		"no such property":     {narrow, "", "open"},
+		"nobody":               {"", "[no data]", "open"},
+		"all may read":         {every, "[no data]", "guarded"},
+		"all of IPv4 may read": {"0.0.0.0/0", "[no data]", "open"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			boot(t, root, render(t, with(func(c *cloudinit.Config) { c.Monitoring = new(cloudinit.Monitoring) }), nil))
+			got := bash(t, `. "$1/etc/dbaas/bootstrap.env"; . "$1/etc/dbaas/parts/exporter.sh"
+				systemctl() { printf '%s\n' '`+test.counted+`'; }
+				DBAAS_MONITORING_CIDRS='`+test.networks+`'
+				if exporter_guarded; then printf guarded; else printf open; fi`, root)
+			if got != test.want {
+				t.Errorf("it is %s, want %s", got, test.want)
 			}
 		})
 	}

@@ -56,6 +56,7 @@ type instanceDataModel struct {
 	JDBCURL             types.String `tfsdk:"jdbc_url"`
 	CACertPEM           types.String `tfsdk:"ca_cert_pem"`
 	CAValidUntil        types.String `tfsdk:"ca_valid_until"`
+	Monitoring          types.Object `tfsdk:"monitoring"`
 	GrafanaURL          types.String `tfsdk:"grafana_url"`
 	MasterUserSecret    types.Object `tfsdk:"master_user_secret"`
 	Resources           types.Object `tfsdk:"resources"`
@@ -113,7 +114,15 @@ func (d *instanceData) Schema(_ context.Context, _ datasource.SchemaRequest, res
 			"jdbc_url":              readText("`jdbc:postgresql://` URL with `sslmode=verify-full`, without user and password."),
 			"ca_cert_pem":           readText("Certificate, PEM, to verify the server with."),
 			"ca_valid_until":        readText("When the certificate authority ends, RFC 3339, UTC."),
-			"grafana_url":           readText("The instance's dashboard in Grafana; null without one."),
+			"monitoring": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "How the instance is monitored; null where it is not.",
+				Attributes: map[string]schema.Attribute{
+					"scrape_interval":  readText("How often Prometheus reads the metrics, as a duration such as `15s`."),
+					"grafana_base_url": readText("Where Grafana begins; null if it was not said."),
+					"allowed_cidrs":    readTexts("Networks that may read the metrics."),
+				},
+			},
+			"grafana_url": readText("The instance's dashboard in Grafana; null without one."),
 			"master_user_secret": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "The Secret with the credentials.",
 				Attributes: map[string]schema.Attribute{
@@ -165,6 +174,6 @@ func instanceDataOf(in *instance.Instance) instanceDataModel {
 		Running: m.Running, DeletionProtection: m.DeletionProtection, DeletionPolicy: m.DeletionPolicy, Tags: m.TagsAll,
 		Status: m.Status, StatusReason: m.StatusReason, StatusDetail: presence(in.Detail),
 		Address: m.Address, Endpoint: m.Endpoint, ConnectionURI: m.ConnectionURI, JDBCURL: m.JDBCURL,
-		CACertPEM: m.CACertPEM, CAValidUntil: m.CAValidUntil, GrafanaURL: m.GrafanaURL, MasterUserSecret: m.MasterUserSecret, Resources: m.Resources,
+		CACertPEM: m.CACertPEM, CAValidUntil: m.CAValidUntil, Monitoring: m.Monitoring, GrafanaURL: m.GrafanaURL, MasterUserSecret: m.MasterUserSecret, Resources: m.Resources,
 	}
 }

@@ -26,7 +26,15 @@ exporter() {
   else
     systemctl restart "$exporter_unit" || die "the exporter does not start"
   fi
+  exporter_guarded || say warning "allowed_cidrs of monitoring does nothing: the kernel does not let systemd filter (no BPF, as in a container); every network that reaches port $exporter_port may read the metrics"
   say ok "port $exporter_port"
+}
+
+# exporter_guarded: what filters also counts, and without it there is no count.
+# Where every network may read, nothing need be filtered.
+exporter_guarded() {
+  case " $DBAAS_MONITORING_CIDRS " in *' 0.0.0.0/0 '*) case " $DBAAS_MONITORING_CIDRS " in *' ::/0 '*) return 0 ;; esac ;; esac
+  case $(systemctl show -p IPIngressBytes --value "$exporter_unit") in '' | *[!0-9]* | 18446744073709551615) return 1 ;; esac
 }
 
 exporter_role() {
@@ -49,6 +57,7 @@ exporter_settings() {
 [Service]
 EnvironmentFile=/etc/dbaas/exporter.env
 Restart=always
+IPAccounting=yes
 IPAddressDeny=any
 IPAddressAllow=localhost
 END
