@@ -104,6 +104,8 @@ func (w *worker) converge(ctx context.Context, tf *terraform, r *result, before,
 	case strings.Contains(spaced, "terraform untaint"):
 		r.How = "untainted"
 		err = errors.Join(tf.settled(ctx, "untaint", "-no-color", it), tf.settled(ctx, applying()...))
+	case strings.Contains(spaced, "terraform import") && len(before.uids) > 0:
+		return wrongf("the state has lost an instance that stood: %s", printed)
 	case strings.Contains(spaced, "terraform import"):
 		r.How = "imported"
 		err = errors.Join(tf.settled(ctx, "import", "-input=false", "-no-color", it, namespace+"/"+left.name), tf.settled(ctx, applying()...))

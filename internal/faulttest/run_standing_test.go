@@ -44,7 +44,7 @@ func (w *worker) tryChange(ctx context.Context, c cell, r *result) error {
 		if s.object, err = w.settled(ctx, s.object, wish{Config: to}); err != nil {
 			return wrongf("the next apply: %v", err)
 		}
-	} else if err := w.finishWarned(ctx, s, r, a.said, c.fault.lasting); err != nil {
+	} else if err := w.finishWarned(ctx, s, r, a.said, c.fault); err != nil {
 		return err
 	}
 	if err := w.verify(ctx, s, before, rotated); err != nil {
