@@ -26,8 +26,9 @@ import (
 	"github.com/wso2/terraform-provider-dbaas/tools/lab/labtest"
 )
 
-// disturbed is the tenant's way to the real API server through a fault proxy
-// of its own, which lives in the test's process.
+// disturbed is a way to the real API server through a fault proxy of its own,
+// which lives in the test's process. It is the administrator's: a tenant may
+// not list Secrets.
 type disturbed struct {
 	proxy   *faults.Proxy
 	kube    kubernetes.Interface
@@ -40,11 +41,11 @@ type disturbed struct {
 func newDisturbed(t *testing.T) disturbed {
 	t.Helper()
 	lab := labtest.Start(t, guest.Sim)
-	transport, err := rest.TransportFor(rest.AnonymousClientConfig(lab.User.Config))
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(lab.Admin.Config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream, err := url.Parse(lab.User.Config.Host)
+	upstream, err := url.Parse(lab.Admin.Config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func newDisturbed(t *testing.T) disturbed {
 	}
 	go func() { _ = front.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = front.Close() })
-	config := rest.CopyConfig(lab.User.Config)
+	config := rest.CopyConfig(lab.Admin.Config)
 	config.Host = "https://" + listener.Addr().String()
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -165,7 +166,9 @@ func TestFaultsDoNotStopAnInformer(t *testing.T) {
 			d.inject(t, c.rule)
 			seen := d.inform(t)
 			// The disturbed watch is over, and another one is open.
-			err := d.proxy.Until(t.Context(), func(r faults.Record) bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			err := d.proxy.Until(ctx, func(r faults.Record) bool {
 				w := r.Select(faults.Watch, "/secrets")
 				return len(w.Faults()) == 1 && len(w.Faults().Open()) == 0 && len(w) == 2
 			})
@@ -175,7 +178,11 @@ func TestFaultsDoNotStopAnInformer(t *testing.T) {
 			if err := d.create(metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			<-seen
+			select {
+			case <-seen:
+			case <-ctx.Done():
+				t.Fatal("the informer does not see the Secret")
+			}
 			if lists := d.proxy.Record().Count("GET", "/secrets"); c.relists && lists < 2 {
 				t.Errorf("%d lists, want another after the watch expired", lists)
 			}
