@@ -4,14 +4,10 @@
 package acceptance
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/wso2/terraform-provider-dbaas/internal/faultproxy"
 	"github.com/wso2/terraform-provider-dbaas/internal/provider"
 )
 
@@ -45,7 +42,7 @@ type lab struct {
 	kubeconfig string
 	kube       kubernetes.Interface
 	dynamic    dynamic.Interface
-	control    string // URL of the fault proxy's control
+	proxy      *faultproxy.Proxy
 }
 
 // TestMain keeps out what the user's own environment and configuration say.
@@ -90,30 +87,10 @@ func useLabAlone(t *testing.T) *lab {
 	must(t, err)
 	dyn, err := dynamic.NewForConfig(config)
 	must(t, err)
-	l := &lab{t: t, dir: dir, kubeconfig: filepath.Join(t.TempDir(), "proxy.kubeconfig"), kube: kube, dynamic: dyn}
-	l.startProxy()
-	return l
-}
-
-// startProxy runs a fault proxy until the test ends.
-func (l *lab) startProxy() {
-	l.t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	proxy := exec.CommandContext(ctx, labProgram(l.t), "proxy", "-dir", l.dir, "-extra")
-	proxy.Stderr = os.Stderr
-	out, err := proxy.StdoutPipe()
-	must(l.t, err)
-	must(l.t, proxy.Start())
-	l.t.Cleanup(func() { stop(); _ = proxy.Wait() }) // it says only that it was stopped
-	var serves struct{ Ports map[string]int }
-	must(l.t, json.NewDecoder(out).Decode(&serves))
-	l.control = fmt.Sprintf("http://127.0.0.1:%d", serves.Ports["proxy-control"])
-	config, err := clientcmd.LoadFromFile(filepath.Join(l.dir, "proxy.kubeconfig"))
-	must(l.t, err)
-	for _, cluster := range config.Clusters {
-		cluster.Server = fmt.Sprintf("https://127.0.0.1:%d", serves.Ports["proxy"])
-	}
-	must(l.t, clientcmd.WriteToFile(*config, l.kubeconfig))
+	proxy, err := faultproxy.Start(labProgram(t), dir, filepath.Join(t.TempDir(), "proxy.kubeconfig"))
+	must(t, err)
+	t.Cleanup(func() { must(t, proxy.Close()) })
+	return &lab{t: t, dir: dir, kubeconfig: proxy.Kubeconfig, proxy: proxy, kube: kube, dynamic: dyn}
 }
 
 func labProgram(t *testing.T) string {
@@ -165,61 +142,29 @@ func quote(s string) string { return fmt.Sprintf("%q", s) }
 // args are arguments for config.
 type args = map[string]string
 
-// rule disturbs requests; see the lab's fault proxy.
-type rule struct {
-	Method string `json:"method,omitempty"`
-	Path   string `json:"path,omitempty"`
-	Times  int    `json:"times,omitempty"`
-	Action string `json:"action"`
-	Status int    `json:"status,omitempty"`
-	Effect bool   `json:"effect,omitempty"`
-}
+// rule disturbs requests; request is one that was recorded.
+type (
+	rule    = faultproxy.Rule
+	request = faultproxy.Request
+)
 
-// request is one line of the proxy's record.
-type request struct {
-	Method   string `json:"method"`
-	Path     string `json:"path"`
-	Upstream int    `json:"upstream"` // what the server answered, 0 if it was not asked
-	Fault    string `json:"fault"`
-}
-
-func (l *lab) inject(r rule) {
-	l.t.Helper()
-	body, err := json.Marshal(r)
-	must(l.t, err)
-	l.tell(http.MethodPost, "/rules", body)
-}
+func (l *lab) inject(r rule) { l.t.Helper(); must(l.t, l.proxy.Inject(r)) }
 
 // reset forgets rules and record.
-func (l *lab) reset() { l.t.Helper(); l.tell(http.MethodPost, "/reset", nil) }
+func (l *lab) reset() { l.t.Helper(); must(l.t, l.proxy.Reset()) }
 
 // requests are those recorded of these methods whose path contains a text.
 func (l *lab) requests(path string, methods ...string) []request {
 	l.t.Helper()
-	var all, chosen []request
-	must(l.t, json.Unmarshal(l.tell(http.MethodGet, "/record", nil), &all))
+	all, err := l.proxy.Record()
+	must(l.t, err)
+	var chosen []request
 	for _, r := range all {
 		if strings.Contains(r.Path, path) && strings.Contains(" "+strings.Join(methods, " ")+" ", " "+r.Method+" ") {
 			chosen = append(chosen, r)
 		}
 	}
 	return chosen
-}
-
-func (l *lab) tell(method, path string, body []byte) []byte {
-	l.t.Helper()
-	// The test's own context is over when its cleanup runs.
-	req, err := http.NewRequest(method, l.control+path, bytes.NewReader(body)) //nolint:noctx // see above
-	must(l.t, err)
-	resp, err := http.DefaultClient.Do(req)
-	must(l.t, err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	must(l.t, err)
-	if resp.StatusCode != http.StatusOK {
-		l.t.Fatalf("%s %s of the fault proxy: %s: %s", method, path, resp.Status, answer)
-	}
-	return answer
 }
 
 // tool runs a command of the lab.

@@ -18,11 +18,11 @@ import (
 // create measures one create alone, then many one after another, then as many
 // at once.
 func (b *bench) create(ctx context.Context) ([]result, error) {
-	p, err := b.startProxy(ctx, "create", 0)
+	p, err := b.startProxy("create")
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	defer func() { _ = p.Close() }()
 	alone, early, err := b.createAlone(ctx, p)
 	if err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func longest(of []time.Duration) (most time.Duration) {
 // createAlone returns how many requests a create sends, and how many of them
 // before it asks for the machine.
 func (b *bench) createAlone(ctx context.Context, p *proxy) (all float64, early int, err error) {
-	if err := p.reset(ctx, 0); err != nil {
+	if err := p.reset(0); err != nil {
 		return 0, 0, err
 	}
 	if err := createAndDelete(ctx, p, "bench-alone", func() error {
-		record, err := p.record(ctx)
+		record, err := p.Record()
 		all, early = float64(len(record)), len(record)
 		for i, r := range record {
 			if r.Method == "POST" && strings.Contains(r.Path, "/virtualmachines") {
@@ -115,7 +115,7 @@ func (b *bench) createInTurn(ctx context.Context, p *proxy) ([]time.Duration, er
 
 // createAtOnce returns how many requests each of many creates sends.
 func (b *bench) createAtOnce(ctx context.Context, p *proxy) (float64, error) {
-	if err := p.reset(ctx, 0); err != nil {
+	if err := p.reset(0); err != nil {
 		return 0, err
 	}
 	var creates, deletes sync.WaitGroup
@@ -130,7 +130,7 @@ func (b *bench) createAtOnce(ctx context.Context, p *proxy) (float64, error) {
 			failed[n] = createAndDelete(ctx, p, fmt.Sprintf("bench-once-%02d", n), func() (err error) {
 				here()
 				creates.Wait() // no request of a delete is counted
-				counted.Do(func() { record, err = p.record(ctx) })
+				counted.Do(func() { record, err = p.Record() })
 				return err
 			})
 		})

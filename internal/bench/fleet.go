@@ -29,7 +29,7 @@ func (b *bench) raise(ctx context.Context, p *proxy, n int) ([]*instance.Instanc
 }
 
 func lower(ctx context.Context, p *proxy, fleet []*instance.Instance) error {
-	if err := p.reset(ctx, 0); err != nil {
+	if err := p.reset(0); err != nil {
 		return err
 	}
 	return parallel(len(fleet), func(i int) error {

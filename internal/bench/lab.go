@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,6 +13,7 @@ import (
 
 	"github.com/wso2/terraform-provider-dbaas/internal/class"
 	"github.com/wso2/terraform-provider-dbaas/internal/cluster"
+	"github.com/wso2/terraform-provider-dbaas/internal/faultproxy"
 	"github.com/wso2/terraform-provider-dbaas/internal/instance"
 )
 
@@ -45,107 +40,35 @@ func openLab(dir string) (*lab, error) {
 
 // proxy is a fault proxy: here it delays and records.
 type proxy struct {
-	kubeconfig string // the tenant's
-	config     *rest.Config
-	control    string
-	stop       func()
+	*faultproxy.Proxy
+	config *rest.Config // the tenant's
 }
 
-// request is a line of its record.
-type request struct {
-	Method string `json:"method"`
-	Path   string `json:"path"`
-}
+type request = faultproxy.Request
 
-func (b *bench) startProxy(ctx context.Context, name string, delay time.Duration) (*proxy, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	command := exec.CommandContext(ctx, "bin/lab", "proxy", "-dir", b.lab.dir, "-extra")
-	command.Stderr = os.Stderr
-	out, err := command.StdoutPipe()
-	if err == nil {
-		err = command.Start()
-	}
-	var serves struct{ Ports map[string]int }
-	if err == nil {
-		err = json.NewDecoder(out).Decode(&serves)
-	}
+func (b *bench) startProxy(name string) (*proxy, error) {
+	p, err := faultproxy.Start("bin/lab", b.lab.dir, filepath.Join(b.dir, name+".kubeconfig"))
 	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("start a fault proxy: %w", err)
-	}
-	p := &proxy{
-		kubeconfig: filepath.Join(b.dir, name+".kubeconfig"),
-		control:    fmt.Sprintf("http://127.0.0.1:%d", serves.Ports["proxy-control"]),
-		stop:       func() { cancel(); _ = command.Wait() }, // it says only that it was stopped
-	}
-	if err := p.write(filepath.Join(b.lab.dir, "proxy.kubeconfig"), serves.Ports["proxy"]); err != nil {
-		p.stop()
 		return nil, err
 	}
-	if err := p.reset(ctx, delay); err != nil {
-		p.stop()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *proxy) write(template string, port int) error {
-	config, err := clientcmd.LoadFromFile(template)
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the proxy's kubeconfig: %w", err)
+		return nil, errors.Join(err, p.Close())
 	}
-	for _, c := range config.Clusters {
-		c.Server = fmt.Sprintf("https://127.0.0.1:%d", port)
-	}
-	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
-		return fmt.Errorf("write a kubeconfig: %w", err)
-	}
-	p.config, err = clientcmd.BuildConfigFromFlags("", p.kubeconfig)
-	return err
+	return &proxy{p, config}, nil
 }
 
 // reset forgets the record; from now on each request takes so much longer.
-func (p *proxy) reset(ctx context.Context, delay time.Duration) error {
-	if _, err := p.tell(ctx, http.MethodPost, "/reset", nil); err != nil || delay == 0 {
+func (p *proxy) reset(delay time.Duration) error {
+	if err := p.Reset(); err != nil || delay == 0 {
 		return err
 	}
-	rule, err := json.Marshal(map[string]any{"action": "delay", "delay": delay.String(), "times": -1})
-	if err != nil {
-		return err
-	}
-	_, err = p.tell(ctx, http.MethodPost, "/rules", rule)
-	return err
-}
-
-func (p *proxy) record(ctx context.Context) ([]request, error) {
-	text, err := p.tell(ctx, http.MethodGet, "/record", nil)
-	if err != nil {
-		return nil, err
-	}
-	var all []request
-	return all, json.Unmarshal(text, &all)
-}
-
-func (p *proxy) tell(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, p.control+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, answer)
-	}
-	return answer, err
+	return p.Inject(faultproxy.Rule{Action: "delay", Delay: delay.String(), Times: -1})
 }
 
 // store is what the provider uses.
 func (p *proxy) store() (*instance.Store, error) {
-	client, err := cluster.New(cluster.Config{Paths: []string{p.kubeconfig}}, func(string) string { return "" })
+	client, err := cluster.New(cluster.Config{Paths: []string{p.Kubeconfig}}, func(string) string { return "" })
 	if err != nil {
 		return nil, err
 	}

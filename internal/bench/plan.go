@@ -26,11 +26,11 @@ const memoryBar = 100
 // plan measures plans of unchanged instances against plans of as many
 // terraform_data, plus the same GETs by a bare client.
 func (b *bench) plan(ctx context.Context) (results []result, err error) {
-	p, err := b.startProxy(ctx, "plan", 0)
+	p, err := b.startProxy("plan")
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	defer func() { _ = p.Close() }()
 	fleet, err := b.raise(ctx, p, slices.Max(b.sizes))
 	defer func() { err = errors.Join(err, lower(context.WithoutCancel(ctx), p, fleet)) }()
 	if err != nil {
@@ -48,10 +48,10 @@ func (b *bench) plan(ctx context.Context) (results []result, err error) {
 
 // planOf measures one size at all round trips.
 func (b *bench) planOf(ctx context.Context, p *proxy, n int) (results []result, err error) {
-	if err := p.reset(ctx, 0); err != nil {
+	if err := p.reset(0); err != nil {
 		return nil, err
 	}
-	module := fmt.Sprintf(modules, n, p.kubeconfig, namespace)
+	module := fmt.Sprintf(modules, n, p.Kubeconfig, namespace)
 	ours, err := b.folder(fmt.Sprint("ours-", n), module+fmt.Sprintf(imports, namespace))
 	if err != nil {
 		return nil, err
@@ -67,11 +67,11 @@ func (b *bench) planOf(ctx context.Context, p *proxy, n int) (results []result, 
 		return nil, err
 	}
 	for _, trip := range b.trips {
-		took, memory, err := ours.plans(ctx, func() error { return p.reset(ctx, trip) })
+		took, memory, err := ours.plans(ctx, func() error { return p.reset(trip) })
 		if err != nil {
 			return results, err
 		}
-		sent, err := p.record(ctx)
+		sent, err := p.Record()
 		if err != nil {
 			return results, err
 		}
@@ -147,7 +147,7 @@ func (b *bench) bare(ctx context.Context, p *proxy, trip time.Duration, sent []r
 	}
 	var times []time.Duration
 	for range b.repeat {
-		if err := p.reset(ctx, trip); err != nil {
+		if err := p.reset(trip); err != nil {
 			return 0, err
 		}
 		began := time.Now()

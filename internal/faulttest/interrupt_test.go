@@ -26,14 +26,14 @@ func (w *worker) tryTerraform(ctx context.Context, c cell, r *result) error {
 	}
 	before := &evidence{name: name}
 	if c.operation.kind != creates {
-		if err := errors.Join(tf.write(w.proxy.kubeconfig, from), tf.settled(ctx, applying()...)); err != nil {
+		if err := errors.Join(tf.write(w.proxy.Kubeconfig, from), tf.settled(ctx, applying()...)); err != nil {
 			return err
 		}
 		if before, err = w.lab.evidence(ctx, name); err != nil {
 			return err
 		}
 	}
-	if err := tf.write(w.proxy.kubeconfig, to); err != nil {
+	if err := tf.write(w.proxy.Kubeconfig, to); err != nil {
 		return err
 	}
 	fired, printed, err := w.interrupt(ctx, c, tf, name)
@@ -78,7 +78,7 @@ func (w *worker) interrupt(ctx context.Context, c cell, tf *terraform, name stri
 			return err
 		}
 		_, printed, err = tf.interrupted(ctx, []string{"apply", "-input=false", "-no-color", "plan"}, c.fault.interrupts, func() (bool, error) {
-			record, err := w.proxy.record()
+			record, err := w.proxy.Record()
 			for _, r := range record {
 				fired = fired || r.Fault != ""
 			}

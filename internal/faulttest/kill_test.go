@@ -108,7 +108,7 @@ func (w *worker) kill(ctx context.Context, o *object, wanted wish, ready func() 
 			return said.Object, said.Said, err
 		case <-time.After(20 * time.Millisecond):
 		}
-		record, err := w.proxy.record()
+		record, err := w.proxy.Record()
 		if err != nil {
 			return o, &verdicts{}, err
 		}

@@ -48,7 +48,7 @@ func newMatrix(t *testing.T) *matrix {
 	for range *workers {
 		p := m.lab.newProxy(t)
 		m.workers = append(m.workers, &worker{
-			lab: m.lab, proxy: p, core: core{kubeconfig: p.kubeconfig}, standing: map[string]*standing{},
+			lab: m.lab, proxy: p, core: core{kubeconfig: p.Kubeconfig}, standing: map[string]*standing{},
 			newTerraform: func() (*terraform, error) {
 				binary, err := build()
 				if err != nil {

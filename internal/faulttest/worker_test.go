@@ -8,13 +8,15 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/wso2/terraform-provider-dbaas/internal/faultproxy"
 )
 
 // worker has a proxy of its own, and the instances on which it tries things.
 type worker struct {
 	lab      *lab
 	core     core
-	proxy    *proxy
+	proxy    *faultproxy.Proxy
 	standing map[string]*standing // by operation
 
 	newTerraform func() (*terraform, error)
@@ -213,25 +215,25 @@ func (w *worker) nothingLeft(ctx context.Context, name string) error {
 // disturbed runs one operation, of which one request is disturbed from the
 // moment that ready is called, and returns the record.
 func (w *worker) disturbed(r *rule, operate func(ready func() error) error) (record []request, mark int, err error) {
-	if err := errors.Join(w.proxy.clear(), w.proxy.reset()); err != nil {
+	if err := errors.Join(w.proxy.Clear(), w.proxy.Reset()); err != nil {
 		return nil, 0, err
 	}
 	ready := func() error {
-		before, err := w.proxy.record()
+		before, err := w.proxy.Record()
 		if err != nil {
 			return err
 		}
 		if len(before) > 0 {
 			mark = before[len(before)-1].Index
 		}
-		if err := w.proxy.mark(); err != nil || r == nil {
+		if err := w.proxy.Mark(); err != nil || r == nil {
 			return err
 		}
-		return w.proxy.inject(*r)
+		return w.proxy.Inject(*r)
 	}
 	if err := operate(ready); err != nil {
-		return nil, 0, errors.Join(err, w.proxy.clear())
+		return nil, 0, errors.Join(err, w.proxy.Clear())
 	}
-	record, err = w.proxy.record()
-	return record, mark, errors.Join(err, w.proxy.clear())
+	record, err = w.proxy.Record()
+	return record, mark, errors.Join(err, w.proxy.Clear())
 }

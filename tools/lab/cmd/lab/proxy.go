@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,7 +23,7 @@ import (
 func runProxy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	dir := flags.String("dir", ".lab", "the lab's folder")
-	extra := flags.Bool("extra", false, "serve one more proxy, on free ports, which are printed in JSON like those of lab.json")
+	extra := flags.Bool("extra", false, "serve one more proxy, until standard input ends, on free ports, which are printed in JSON like those of lab.json")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,9 +62,15 @@ func runProxy(ctx context.Context, args []string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"ports": ports, "upstream": upstream.String()}); err != nil {
 		return fmt.Errorf("print the ports: %w", err)
 	}
+	var left chan struct{} // closed when whoever wanted one more is gone
+	if *extra {
+		left = make(chan struct{})
+		go func() { defer close(left); _, _ = io.Copy(io.Discard, os.Stdin) }()
+	}
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
+	case <-left:
 	}
 	// Not Shutdown: watches would keep it from ending.
 	return errors.Join(err, front.Close(), control.Close())
